@@ -91,12 +91,14 @@ struct State {
 struct Unseen {
     found: Found,
     files: BTreeMap<PathBuf, Changed>,
-    /// Files that may depend on these, and how often a look at them came to nothing.
-    others: BTreeMap<PathBuf, u32>,
+    /// Files that may depend on these, or were changed while an earlier message was answered.
+    others: BTreeMap<PathBuf, Misses>,
     /// Files that nobody looks at, because there are too many.
     left_out: BTreeSet<PathBuf>,
     /// The problems of both before the first of the changes. `None`: they are not known.
     before: BTreeMap<PathBuf, Option<Vec<Diagnostic>>>,
+    /// The server may know of these changes: what it says of further files is not what was wrong before.
+    is_told: bool,
 }
 
 /// A file that was changed and not looked at.
@@ -105,8 +107,16 @@ struct Changed {
     is_new: bool,
     /// It was moved here from there.
     from: Option<PathBuf>,
-    /// How often a look at it came to nothing.
-    misses: u32,
+    misses: Misses,
+}
+
+/// Looks at a file that came to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Misses {
+    /// Number of those after which the file is given up some time.
+    count: u32,
+    /// The step that has changed the file, or something that it depends on, was told.
+    is_told: bool,
 }
 
 /// Files that a server is to look at before they change, or something that they depend on does.
@@ -174,6 +184,12 @@ impl Desk {
                 reply.send(self.ask(&file, spot, &question, until).await).ok();
             })),
             Job::Start(file) => Some(Box::pin(async move { self.open(&file).await })),
+            Job::Begin(by) => {
+                let mut state = self.state.borrow_mut();
+                let own = state.unseen.iter_mut().filter(|it| it.0.0 == by);
+                own.for_each(|it| it.1.grow_old());
+                None
+            }
             Job::Forget(by) => {
                 self.state.borrow_mut().unseen.retain(|it, _| it.0 != by);
                 None
@@ -205,27 +221,32 @@ impl Desk {
                     held: unseen.files.keys().cloned().collect(),
                     ..Fresh::of(found)
                 });
-                if unseen.files.contains_key(&edit.file) {
-                    continue;
-                }
-                if unseen.files.len() >= MOST_UNSEEN {
+                if let Some(changed) = unseen.files.get_mut(&edit.file) {
+                    changed.misses.is_told = false;
+                    if edit.from.is_some() && edit.from != changed.from {
+                        // What was wrong here was wrong with another file.
+                        changed.from.clone_from(&edit.from);
+                        unseen.before.insert(edit.file.clone(), None);
+                    }
+                } else if unseen.files.len() < MOST_UNSEEN {
+                    unseen.others.remove(&edit.file);
+                    let changed = Changed {
+                        is_new: edit.is_new && edit.from.is_none(),
+                        from: edit.from.clone(),
+                        misses: Misses::default(),
+                    };
+                    unseen.files.insert(edit.file.clone(), changed);
+                } else {
                     unseen.left_out.insert(edit.file.clone());
                     continue;
                 }
-                unseen.others.remove(&edit.file);
-                let changed = Changed {
-                    is_new: edit.is_new && edit.from.is_none(),
-                    from: edit.from.clone(),
-                    misses: 0,
-                };
-                unseen.files.insert(edit.file.clone(), changed);
                 fresh
                     .moved
                     .extend(edit.from.clone().map(|from| (from, edit.file.clone())));
                 // It may be known as one that depends on an earlier change.
                 if !unseen.before.contains_key(&edit.file) {
                     unseen.before.insert(edit.file.clone(), None);
-                    if !edit.is_new {
+                    if !edit.is_new && !unseen.is_told {
                         fresh.files.insert(edit.file.clone());
                     }
                 }
@@ -239,16 +260,20 @@ impl Desk {
                 let Some(unseen) = state.unseen.get_mut(&(by, key(&found))) else {
                     continue;
                 };
-                if unseen.files.contains_key(other) || unseen.others.contains_key(other) {
+                if unseen.files.contains_key(other) {
                     continue;
                 }
-                if unseen.others.len() >= MOST_OTHERS {
+                if unseen.others.len() >= MOST_OTHERS && !unseen.others.contains_key(other) {
                     unseen.left_out.insert(other.clone());
                     continue;
                 }
-                unseen.others.insert(other.clone(), 0);
-                unseen.before.insert(other.clone(), None);
-                fresh.others.insert(other.clone());
+                unseen.others.entry(other.clone()).or_default().is_told = false;
+                if !unseen.before.contains_key(other) {
+                    unseen.before.insert(other.clone(), None);
+                    if !unseen.is_told {
+                        fresh.others.insert(other.clone());
+                    }
+                }
             }
         }
         fresh.into_values().collect()
@@ -258,13 +283,11 @@ impl Desk {
     async fn before(&self, by: u64, fresh: Vec<Fresh>, is_first: bool, until: Instant) -> Vec<LookedAt> {
         if is_first {
             // What others have changed until now is none of the step's.
-            self.tell_changes(&self.changed_by(by)).await;
+            self.tell_changes(&self.changed_by(by), until).await;
         }
         let looks = fresh.into_iter().map(async |it| {
             // One that is not there yet leaves time to the others of the step.
-            let now = Instant::now();
-            let half = now + until.saturating_duration_since(now) / 2;
-            let server = self.server(&it.found, half, true).await.ok();
+            let server = self.server(&it.found, half(until), true).await.ok();
             let texts = it.files.iter().chain(&it.others);
             let texts: Vec<_> = texts.filter_map(|it| Some((it.clone(), text_of(it)?))).collect();
             let reports = match server {
@@ -309,7 +332,7 @@ impl Desk {
 
     /// Has all servers look at what a conversation has changed.
     async fn after(&self, by: u64, until: Instant) -> Comparison {
-        self.tell_changes(&self.changed_by(by)).await;
+        self.tell_changes(&self.changed_by(by), until).await;
         let keys: Vec<ServerKey> = {
             let state = self.state.borrow();
             let own = state.unseen.keys().filter(|it| it.0 == by);
@@ -359,43 +382,36 @@ impl Desk {
                 None => gone.push(file),
             }
         }
-        let answered = match self.server(&found, until, true).await {
+        let reports = match self.server(&found, until, true).await {
             Ok(server) => {
                 let none = BTreeSet::new();
-                Ok(server.look(&texts, &written, &none, look_time(until)).await)
+                server.look(&texts, &written, &none, look_time(until)).await
             }
-            Err(why) => Err(why),
+            Err(missing) => texts.into_iter().map(|it| (it.0, Err(missing.clone()))).collect(),
         };
         let mut comparison = Comparison::default();
         let mut state = self.state.borrow_mut();
         let Some(unseen) = state.unseen.get_mut(&own) else {
             return comparison;
         };
-        match answered {
-            Ok(reports) => {
-                for (file, report) in reports {
-                    unseen.take(&found.name, file, report, &mut comparison);
-                }
-                for file in gone {
-                    let before = unseen.before.get(&file).cloned().flatten();
-                    // What was wrong with a file that was moved is looked at where it is now.
-                    let fixed = before.filter(|_| !moved.contains(&file)).map_or(0, |it| it.len());
-                    comparison.fixed += fixed;
-                    unseen.forget(&file);
-                }
-                for file in odd {
-                    unseen.forget(&file);
-                    let why = format!(
-                        "{} is not told of files that are no UTF-8 text or longer than 4 MiB",
-                        found.name
-                    );
-                    comparison.unchecked.entry(why).or_default().insert(file);
-                }
-            }
-            Err(why) => {
-                let all = texts.into_iter().map(|it| it.0).chain(odd);
-                comparison.unchecked.entry(why).or_default().extend(all);
-            }
+        unseen.is_told = false;
+        for (file, report) in reports {
+            unseen.take(&found.name, file, report, &mut comparison);
+        }
+        for file in gone {
+            let before = unseen.before.get(&file).cloned().flatten();
+            // What was wrong with a file that was moved is looked at where it is now.
+            let fixed = before.filter(|_| !moved.contains(&file)).map_or(0, |it| it.len());
+            comparison.fixed += fixed;
+            unseen.forget(&file);
+        }
+        for file in odd {
+            unseen.forget(&file);
+            let why = format!(
+                "{} is not told of files that are no UTF-8 text or longer than 4 MiB",
+                found.name
+            );
+            comparison.unchecked.entry(why).or_default().insert(file);
         }
         let left_out = std::mem::take(&mut unseen.left_out);
         if !left_out.is_empty() {
@@ -409,9 +425,14 @@ impl Desk {
     }
 
     /// Tells all servers of files that have come, changed or gone on the disk since they were last told, but for `except`, of
-    /// which they are told otherwise. The first time there is nothing to tell.
-    async fn tell_changes(&self, except: &BTreeSet<PathBuf>) {
-        let _turn = self.telling.lock().await;
+    /// which they are told otherwise. The first time there is nothing to tell, nor is there where the disk has not answered an
+    /// earlier look in half of the time `until` then.
+    async fn tell_changes(&self, except: &BTreeSet<PathBuf>, until: Instant) {
+        for unseen in self.state.borrow_mut().unseen.values_mut() {
+            unseen.is_told |= unseen.files.keys().any(|it| !except.contains(it));
+        }
+        let turn = tokio::time::timeout_at(half(until), self.telling.lock()).await;
+        let Ok(_turn) = turn else { return };
         let before = self.state.borrow_mut().tree.take();
         let (workspace, settings) = (Arc::clone(&self.workspace), Arc::clone(&self.settings));
         let look = tokio::task::spawn_blocking(move || {
@@ -434,7 +455,7 @@ impl Desk {
     }
 
     async fn look(&self, files: Vec<PathBuf>, until: Instant) -> Look {
-        self.tell_changes(&BTreeSet::new()).await;
+        self.tell_changes(&BTreeSet::new(), until).await;
         let mut groups: BTreeMap<ServerKey, (Found, Vec<(PathBuf, String)>)> = BTreeMap::new();
         let mut look = Look::default();
         let mut surplus = BTreeSet::new();
@@ -457,9 +478,10 @@ impl Desk {
         let looks = groups.into_values().map(async |(found, texts)| {
             let server = match self.server(&found, until, false).await {
                 Ok(server) => server,
-                Err(why) => {
+                Err(missing) => {
                     let files = texts.into_iter().map(|it| it.0).collect();
-                    return (found.name, Reports::new(), Unchecked::from([(why, files)]));
+                    let unchecked = Unchecked::from([(missing.told(&found.name), files)]);
+                    return (found.name, Reports::new(), unchecked);
                 }
             };
             let time = LookTime { until, patience: None };
@@ -487,8 +509,9 @@ impl Desk {
         let found = self.servers_of(file).into_iter().next();
         let found = found.ok_or("no language server is installed for this file")?;
         let text = text_of(file).ok_or("the file cannot be read as text")?;
-        self.tell_changes(&BTreeSet::new()).await;
-        let server = self.server(&found, until, false).await?;
+        self.tell_changes(&BTreeSet::new(), until).await;
+        let server = self.server(&found, until, false).await;
+        let server = server.map_err(|it| it.told(&found.name))?;
         let answer = server.ask(file, &text, spot, question, until).await?;
         let Question::Rename { old, .. } = question else {
             return Ok(Answer::Places(position::places(&answer)));
@@ -525,7 +548,8 @@ impl Desk {
     /// Has the servers of a file start, and opens it in each once that has answered.
     async fn open(&self, file: &Path) {
         if self.state.borrow().tree.is_none() {
-            self.tell_changes(&BTreeSet::new()).await;
+            self.tell_changes(&BTreeSet::new(), Instant::now() + START_PATIENCE)
+                .await;
         }
         let opens = self.servers_of(file).into_iter().map(async |found| {
             // Whether it works is seen when it is asked.
@@ -553,8 +577,8 @@ impl Desk {
 
     /// A server that has answered. `is_brief`: one that was started long ago is not waited for. Error: why there is none, or none
     /// yet.
-    async fn server(&self, found: &Found, until: Instant, is_brief: bool) -> Result<Arc<Server>, String> {
-        let (mut started, since) = self.started(found)?;
+    async fn server(&self, found: &Found, until: Instant, is_brief: bool) -> Result<Arc<Server>, Missing> {
+        let (mut started, since) = self.started(found).map_err(Missing::Gone)?;
         let until = if is_brief {
             until.min(since + START_PATIENCE)
         } else {
@@ -565,11 +589,17 @@ impl Desk {
             Some(Ok(server)) => Ok(server),
             Some(Err(why)) => {
                 self.state.borrow_mut().slots.bury(&key(found));
-                Err(Missing::Gone(why).told(&found.name))
+                Err(Missing::Gone(why))
             }
-            None => Err(format!("{} is still starting", found.name)),
+            None => Err(Missing::Starting),
         }
     }
+}
+
+/// The middle between now and then.
+fn half(until: Instant) -> Instant {
+    let now = Instant::now();
+    now + until.saturating_duration_since(now) / 2
 }
 
 /// The time of a look at a change.
@@ -611,7 +641,16 @@ impl Unseen {
             others: BTreeMap::new(),
             left_out: BTreeSet::new(),
             before: BTreeMap::new(),
+            is_told: false,
         }
+    }
+
+    /// The answer in which this was changed is over: what was changed since, by whomever, cannot be told from it any more.
+    fn grow_old(&mut self) {
+        let files = std::mem::take(&mut self.files).into_iter();
+        self.others.extend(files.map(|(file, it)| (file, it.misses)));
+        self.before.clear();
+        self.is_told = false;
     }
 
     /// Takes what the server says of a file after the changes: adds it to the comparison, and forgets the file once it is known.
@@ -625,16 +664,23 @@ impl Unseen {
         let mut after = match report {
             Ok(after) => after,
             Err(missing) => {
-                let is_given_up = match &missing {
-                    Missing::Refused(_) => true,
-                    Missing::Late => self.miss(&file) >= MOST_MISSES,
-                    Missing::Reading | Missing::Gone(_) => false,
+                let changed = self.files.get_mut(&file).map(|it| &mut it.misses);
+                let Some(misses) = changed.or_else(|| self.others.get_mut(&file)) else {
+                    return;
                 };
-                if is_given_up {
+                let is_news = !std::mem::replace(&mut misses.is_told, true);
+                misses.count += match missing {
+                    Missing::Refused(_) => MOST_MISSES,
+                    Missing::Late | Missing::Gone(_) => 1,
+                    Missing::Starting | Missing::Reading => 0,
+                };
+                if misses.count >= MOST_MISSES {
                     self.forget(&file);
                 }
-                let why = missing.told(name);
-                comparison.unchecked.entry(why).or_default().insert(file);
+                if is_news {
+                    let why = missing.told(name);
+                    comparison.unchecked.entry(why).or_default().insert(file);
+                }
                 return;
             }
         };
@@ -656,16 +702,6 @@ impl Unseen {
         if !new.is_empty() {
             list.entry(file).or_default().extend(new);
         }
-    }
-
-    /// Counts a look at a file that came to nothing; returns how many there were.
-    fn miss(&mut self, file: &Path) -> u32 {
-        let changed = self.files.get_mut(file).map(|it| &mut it.misses);
-        let Some(misses) = changed.or_else(|| self.others.get_mut(file)) else {
-            return 0;
-        };
-        *misses += 1;
-        *misses
     }
 
     fn forget(&mut self, file: &Path) {

@@ -65,10 +65,10 @@ impl Severity {
     }
 }
 
-/// The problems that are in `after` and not in `before`, on whatever line.
+/// The problems that are in `after` and not in `before`, on whatever line, whatever lines their messages name.
 pub fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    fn same(it: &Diagnostic) -> (Severity, Option<&str>, &str) {
-        (it.severity, it.code.as_deref(), &it.message)
+    fn same(it: &Diagnostic) -> (Severity, Option<&str>, String) {
+        (it.severity, it.code.as_deref(), without_lines(&it.message))
     }
     let mut left: Vec<_> = before.iter().map(same).collect();
     let mut is_new = |it: &Diagnostic| match left.iter().position(|old| *old == same(it)) {
@@ -79,6 +79,20 @@ pub fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
         None => true,
     };
     after.into_iter().filter(|it| is_new(it)).collect()
+}
+
+/// The message without the numbers behind `line` or a colon: `from line 5`, `a.py:5:1`.
+fn without_lines(message: &str) -> String {
+    let mut kept = String::with_capacity(message.len());
+    let mut is_left_out = false;
+    for it in message.chars() {
+        let is_place = || kept.ends_with(':') || kept.ends_with("line ") || kept.ends_with("lines ");
+        is_left_out = it.is_ascii_digit() && (is_left_out || is_place());
+        if !is_left_out {
+            kept.push(it);
+        }
+    }
+    kept
 }
 
 /// A problem as a server reports it, with no more of it than is shown.
@@ -197,6 +211,34 @@ mod tests {
         ];
         assert_eq!(added(&before, after), [at(9, "undefined"), at(12, "too long")]);
         assert_eq!(added(&before, Vec::new()), []);
+    }
+
+    #[test]
+    fn a_message_that_names_another_line_now_is_not_new() {
+        for (before, after, is_same) in [
+            (
+                "Redefinition of unused `os` from line 4",
+                "Redefinition of unused `os` from line 15",
+                true,
+            ),
+            ("see a.py:4:10", "see a.py:12:9", true),
+            ("see lines 4 and 5", "see lines 6 and 5", true),
+            ("expected 2 arguments", "expected 3 arguments", false),
+            ("no `os` from line 4", "no `re` from line 4", false),
+            ("expected #", "expected #1", false),
+        ] {
+            let of = |message: &str| Diagnostic {
+                file: "a.py".into(),
+                line: 1,
+                column: 1,
+                severity: Severity::Error,
+                message: message.to_owned(),
+                source: "ruff".to_owned(),
+                code: None,
+            };
+            let is_new = !added(&[of(before)], vec![of(after)]).is_empty();
+            assert_eq!(is_new, !is_same, "{before}: {after}");
+        }
     }
 
     #[test]

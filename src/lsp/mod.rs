@@ -27,7 +27,7 @@ use std::{
 
 use tokio::{
     sync::{mpsc, oneshot},
-    time::Instant,
+    time::{Instant, timeout_at},
 };
 
 pub use diagnostic::{Diagnostic, Severity, added};
@@ -45,6 +45,11 @@ use catalogue::Catalogue;
 const FILE_BYTES: u64 = 4 << 20;
 /// Time that is waited at the end of the program for servers to end.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+/// Time after the end of a look or a question in which its answer is still taken: the disk may hold the servers' thread up.
+const GRACE: Duration = Duration::from_secs(1);
+/// The reasons why there is no answer then, or none at all.
+pub const LATE: &str = "language servers have not answered in time";
+const NONE: &str = "no language server may run here";
 
 /// The language servers that a conversation asks. All conversations in a workspace share them; they end with the last one.
 pub struct LanguageServers {
@@ -168,6 +173,8 @@ enum Job {
     },
     /// The servers of a file are to start and to open it, because it may change.
     Start(PathBuf),
+    /// A message of the user's begins in a conversation.
+    Begin(u64),
     /// A conversation is over.
     Forget(u64),
     /// All servers are to end: the workspace may not act any more.
@@ -221,7 +228,7 @@ impl LanguageServers {
             reply,
         };
         if self.send(around, job) {
-            tokio::time::timeout_at(until, answer).await.ok();
+            timeout_at(until, answer).await.ok();
         }
     }
 
@@ -253,10 +260,14 @@ impl LanguageServers {
     pub async fn look(&self, around: Around<'_>, files: Vec<PathBuf>, within: Duration) -> Look {
         let (reply, answer) = oneshot::channel();
         let until = Instant::now() + within;
+        let all = files.iter().cloned().collect();
         if files.is_empty() || !self.send(around, Job::Look { files, until, reply }) {
             return Look::default();
         }
-        answer.await.unwrap_or_default()
+        answered(answer, until).await.unwrap_or_else(|why| Look {
+            unchecked: Unchecked::from([(why.to_owned(), all)]),
+            ..Look::default()
+        })
     }
 
     /// Asks the first server of a file about the symbol at a place. Error: why there is no answer.
@@ -268,18 +279,18 @@ impl LanguageServers {
         within: Duration,
     ) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();
+        let until = Instant::now() + within;
         let job = Job::Ask {
             file,
             spot,
             question,
-            until: Instant::now() + within,
+            until,
             reply,
         };
-        let none = || "no language server may run here".to_owned();
         if !self.send(around, job) {
-            return Err(none());
+            return Err(NONE.to_owned());
         }
-        answer.await.unwrap_or_else(|_| Err(none()))
+        answered(answer, until).await.unwrap_or_else(|why| Err(why.to_owned()))
     }
 
     /// Has the servers for a file start, unless they run, and open it: they have read the project by the time it changes.
@@ -287,11 +298,21 @@ impl LanguageServers {
         self.send(around, Job::Start(file.to_owned()));
     }
 
+    /// A message of the user's begins: what is left of earlier changes is looked at, but nothing in it is called new.
+    pub fn begin(&self) {
+        self.tell(Job::Begin(self.by));
+    }
+
     /// Ends the servers: the user trusts the workspace no more. They start again where they are needed and may.
     pub fn end(&self) {
+        self.tell(Job::End);
+    }
+
+    /// Has the thread do something, if it runs.
+    fn tell(&self, job: Job) {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(engine) = &*engine {
-            engine.0.send(Job::End).ok();
+            engine.0.send(job).ok();
         }
     }
 
@@ -332,6 +353,12 @@ impl Drop for LanguageServers {
             engine.0.send(Job::Forget(self.by)).ok();
         }
     }
+}
+
+/// The answer of the thread; error: why there is none.
+async fn answered<T>(answer: oneshot::Receiver<T>, until: Instant) -> Result<T, &'static str> {
+    let answer = timeout_at(until + GRACE, answer).await;
+    answer.map_err(|_| LATE)?.map_err(|_| NONE)
 }
 
 fn may_run(workspace: &Workspace, settings: &Settings) -> bool {
@@ -399,4 +426,22 @@ fn on_disk(file: &Path) -> OnDisk {
 fn text_of(file: &Path) -> Option<String> {
     let bytes = file::read_unlinked(file, FILE_BYTES).ok()?;
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_thread_of_the_servers_does_not_answer_ends() {
+        let (until, began) = (Instant::now() + Duration::from_secs(20), Instant::now());
+        let (_reply, answer) = oneshot::channel::<Look>();
+        assert_eq!(answered(answer, until).await, Err(LATE));
+        assert_eq!(began.elapsed().as_secs(), 21);
+        let (reply, answer) = oneshot::channel::<Look>();
+        drop(reply);
+        assert_eq!(answered(answer, until).await, Err(NONE));
+    }
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -45,6 +45,9 @@ const TASK_BYTES: usize = 200;
 const MOST_OPEN: usize = 64;
 /// Messages that wait to be written.
 const MOST_WAITING: usize = 1024;
+const MOST_WAITING_BYTES: usize = 128 << 20;
+/// A server that leaves a request unanswered and says nothing for so long is ended at the next one that it does not answer.
+const SILENCE: Duration = Duration::from_mins(2);
 /// Files that a server is asked about at a time.
 const MOST_ASKED: usize = 16;
 /// Characters of the words in which a server refuses.
@@ -57,11 +60,13 @@ const KEPT_ERRORS: usize = 2000;
 pub enum Missing {
     /// The server has not answered in time.
     Late,
+    /// The server is still starting.
+    Starting,
     /// The server is still reading the project.
     Reading,
     /// The server's own words.
     Refused(String),
-    /// Why the connection has ended.
+    /// Why the connection has ended, or there is none.
     Gone(String),
 }
 
@@ -70,9 +75,10 @@ impl Missing {
     pub fn told(&self, name: &str) -> String {
         match self {
             Self::Late => format!("{name} has not answered in time"),
+            Self::Starting => format!("{name} is still starting"),
             Self::Reading => format!("{name} is still reading the project"),
             Self::Refused(why) => format!("{name} refused: {why}"),
-            Self::Gone(why) => format!("{name} does not work: {why}"),
+            Self::Gone(why) => format!("{name} is not running: {why}"),
         }
     }
 }
@@ -101,13 +107,18 @@ pub struct Server {
     name: String,
     out: mpsc::Sender<Vec<u8>>,
     shared: Arc<Shared>,
+    /// The next number of a request, or of a version of a text: no two openings of a file have the same.
     next: AtomicI64,
+    /// When the first of the requests that it has not answered was sent; one from before it said something does not count.
+    silent: Mutex<Option<Instant>>,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Counts what has come.
-    news: watch::Sender<u64>,
+    /// When something has come.
+    news: watch::Sender<Instant>,
+    /// Bytes of messages that wait to be written.
+    waiting_bytes: AtomicUsize,
     initialization: Value,
     folders: Value,
 }
@@ -174,7 +185,7 @@ impl Shared {
             } else {
                 format!("{why}: {errors}")
             };
-            state.over.get_or_insert(why);
+            state.over.get_or_insert_with(|| line(&why));
             std::mem::take(&mut state.waiting)
         };
         drop(waiting);
@@ -182,7 +193,18 @@ impl Shared {
     }
 
     fn tell(&self) {
-        self.news.send_modify(|it| *it += 1);
+        self.news.send_modify(|it| *it = Instant::now());
+    }
+
+    /// Has a message written. Returns false if the server reads nothing, and is given up.
+    fn send(&self, out: &mpsc::Sender<Vec<u8>>, message: &Value) -> bool {
+        let bytes = wire::write(message);
+        let waiting = bytes.len() + self.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        let is_sent = waiting <= MOST_WAITING_BYTES && out.try_send(bytes).is_ok();
+        if !is_sent {
+            self.end("it reads nothing");
+        }
+        is_sent
     }
 }
 
@@ -209,7 +231,8 @@ impl Server {
         let folders = json!([{ "uri": uri, "name": name.unwrap_or_default() }]);
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            news: watch::Sender::default(),
+            news: watch::Sender::new(Instant::now()),
+            waiting_bytes: AtomicUsize::default(),
             initialization: found.initialization.clone(),
             folders: folders.clone(),
         });
@@ -218,7 +241,7 @@ impl Server {
             state.is_quiescent = found.tells_when_ready.then_some(false);
             state.note_reading();
         }
-        tokio::spawn(write(input, to_write));
+        tokio::spawn(write(input, to_write, Arc::clone(&shared)));
         tokio::spawn(read(output, out.downgrade(), Arc::clone(&shared)));
         tokio::spawn(keep_errors(errors, Arc::clone(&shared)));
         let server = Self {
@@ -226,6 +249,7 @@ impl Server {
             out,
             shared,
             next: AtomicI64::new(1),
+            silent: Mutex::default(),
         };
         let wish = json!({
             "processId": null,
@@ -240,7 +264,7 @@ impl Server {
             NoAnswer::Late => "it did not answer within 45 s".to_owned(),
             NoAnswer::Gone => server.over().unwrap_or_default(),
             NoAnswer::Refused(error) => {
-                format!("it refused to start: {}", words(&error))
+                format!("it refused to start: {}", message(&error))
             }
         })?;
         {
@@ -395,7 +419,7 @@ impl Server {
         match why {
             NoAnswer::Late => Missing::Late,
             NoAnswer::Gone => Missing::Gone(self.over().unwrap_or_default()),
-            NoAnswer::Refused(error) => Missing::Refused(words(&error)),
+            NoAnswer::Refused(error) => Missing::Refused(message(&error)),
         }
     }
 
@@ -427,10 +451,11 @@ impl Server {
             let message = {
                 let mut state = self.shared.state();
                 let now = Instant::now();
+                let version = || self.next.fetch_add(1, Ordering::Relaxed);
                 match state.open.get_mut(*file) {
                     Some(open) if *open.text == **text => None,
                     Some(open) => {
-                        open.version += 1;
+                        open.version = version();
                         open.text = (*text).into();
                         open.told = now;
                         Some((
@@ -442,15 +467,16 @@ impl Server {
                         ))
                     }
                     None => {
+                        let version = version();
                         let open = Open {
-                            version: 1,
+                            version,
                             text: (*text).into(),
                             told: now,
                             pulled: None,
                         };
                         state.open.insert(file.to_path_buf(), open);
                         let about = json!({
-                            "uri": uri(file), "languageId": language_id(file), "version": 1, "text": text,
+                            "uri": uri(file), "languageId": language_id(file), "version": version, "text": text,
                         });
                         Some(("textDocument/didOpen", json!({ "textDocument": about })))
                     }
@@ -615,6 +641,7 @@ impl Server {
 
     async fn request(&self, method: &str, parameters: Value, until: Instant) -> Result<Value, NoAnswer> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let since = Instant::now();
         let (send, answer) = oneshot::channel();
         {
             let mut state = self.shared.state();
@@ -627,8 +654,7 @@ impl Server {
         if !parameters.is_null() {
             message["params"] = parameters;
         }
-        if self.out.try_send(wire::write(&message)).is_err() {
-            self.shared.end("it reads nothing");
+        if !self.shared.send(&self.out, &message) {
             return Err(NoAnswer::Gone);
         }
         let answered = timeout_at(until, answer).await;
@@ -639,8 +665,19 @@ impl Server {
             Ok(Err(_)) => Err(NoAnswer::Gone),
             Err(_) => {
                 self.notify("$/cancelRequest", json!({ "id": id }));
+                self.note_silence(since);
                 Err(NoAnswer::Late)
             }
+        }
+    }
+
+    /// A request of this time was not answered: gives the server up if it has been silent for long.
+    fn note_silence(&self, since: Instant) {
+        let heard = *self.shared.news.borrow();
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        *silent = silent.or(Some(since)).filter(|it| *it > heard);
+        if silent.is_some_and(|it| it.elapsed() >= SILENCE) {
+            self.shared.end("it answers nothing");
         }
     }
 
@@ -652,9 +689,7 @@ impl Server {
         if !parameters.is_null() {
             message["params"] = parameters;
         }
-        if self.out.try_send(wire::write(&message)).is_err() {
-            self.shared.end("it reads nothing");
-        }
+        self.shared.send(&self.out, &message);
     }
 }
 
@@ -688,11 +723,12 @@ fn capabilities() -> Value {
     })
 }
 
-async fn write(mut input: impl AsyncWrite + Unpin, mut to_write: mpsc::Receiver<Vec<u8>>) {
+async fn write(mut input: impl AsyncWrite + Unpin, mut to_write: mpsc::Receiver<Vec<u8>>, shared: Arc<Shared>) {
     while let Some(bytes) = to_write.recv().await {
         if input.write_all(&bytes).await.is_err() || input.flush().await.is_err() {
             return;
         }
+        shared.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
     }
 }
 
@@ -720,9 +756,9 @@ async fn read(output: impl AsyncRead + Unpin, out: mpsc::WeakSender<Vec<u8>>, sh
         };
         if let Some(answer) = shared.take(message)
             && let Some(out) = out.upgrade()
-            && out.try_send(wire::write(&answer)).is_err()
+            && !shared.send(&out, &answer)
         {
-            return shared.end("it reads nothing");
+            return;
         }
         shared.tell();
     }
@@ -834,10 +870,14 @@ impl Shared {
     }
 }
 
-/// What a server says of an error: one line without control characters, cut.
-fn words(error: &Value) -> String {
-    let message = error["message"].as_str().unwrap_or_default();
-    let line = Sanitized::line(message);
+/// The words of an error.
+fn message(error: &Value) -> String {
+    line(error["message"].as_str().unwrap_or_default())
+}
+
+/// What a server says, as one line without control characters, cut.
+fn line(text: &str) -> String {
+    let line = Sanitized::line(text);
     line.chars().take(REFUSAL_CHARS).collect()
 }
 

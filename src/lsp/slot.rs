@@ -69,15 +69,15 @@ impl Slots {
         let recent = |it: &&Instant| it.elapsed() < DEATHS_WITHIN;
         if slot.server.is_none() {
             if slot.deaths.iter().filter(recent).count() >= MOST_DEATHS {
-                return Err(format!("{} has ended {MOST_DEATHS} times ({})", found.name, slot.why));
+                return Err(format!("it has ended {MOST_DEATHS} times ({})", slot.why));
             }
             self.make_room()?;
             let slot = self.0.entry(key(found)).or_default();
-            slot.server = Some(spawn(workspace, found.clone()));
+            slot.server = Some(spawn(open(Arc::clone(workspace), found.clone())));
         }
         let running = self.0.get(&key(found)).and_then(|it| it.server.as_ref());
         let running = running.map(|it| (it.started.clone(), it.since));
-        running.ok_or_else(|| format!("{} has ended", found.name))
+        running.ok_or_else(|| "it has ended".to_owned())
     }
 
     /// Ends the server that was asked longest ago, if as many run as may. Error: all are in use.
@@ -90,7 +90,7 @@ impl Slots {
         let oldest = running.into_iter().min_by_key(|it| it.used);
         let is_free = |it: &&mut Slot| it.used.is_none_or(|it| it.elapsed() >= IN_USE);
         let oldest = oldest.filter(is_free);
-        let oldest = oldest.ok_or_else(|| format!("{MOST_RUNNING} language servers are at work"))?;
+        let oldest = oldest.ok_or_else(|| format!("{MOST_RUNNING} others are in use"))?;
         tokio::spawn(oldest.end());
         Ok(())
     }
@@ -161,13 +161,17 @@ impl Slot {
     }
 }
 
-/// Starts a server. Waits for nothing.
-fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
+/// Starts the server that `opening` gives. Waits for nothing.
+fn spawn(opening: impl Future<Output = Result<(Server, Service), String>> + Send + 'static) -> Running {
     let (tell, started) = watch::channel(None);
     let (alive, mut is_dropped) = oneshot::channel();
-    let workspace = Arc::clone(workspace);
     tokio::spawn(async move {
-        match open(workspace, &found).await {
+        // One that has not answered yet ends with its place, too.
+        let opened = tokio::select! {
+            _ = &mut is_dropped => return,
+            opened = opening => opened,
+        };
+        match opened {
             Ok((server, mut service)) => {
                 let server = Arc::new(server);
                 tell.send_replace(Some(Ok(Arc::clone(&server))));
@@ -202,7 +206,7 @@ fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
     }
 }
 
-async fn open(workspace: Arc<Workspace>, found: &Found) -> Result<(Server, Service), String> {
+async fn open(workspace: Arc<Workspace>, found: Found) -> Result<(Server, Service), String> {
     let spec = ServiceSpec {
         program: found.program.to_string_lossy().into_owned(),
         arguments: found.arguments.clone(),
@@ -214,7 +218,7 @@ async fn open(workspace: Arc<Workspace>, found: &Found) -> Result<(Server, Servi
     let started = tokio::task::spawn_blocking(move || workspace.commands().serve(spec)).await;
     let started = started.map_err(|it| it.to_string())?;
     let (service, streams) = started.map_err(|it| it.to_string())?;
-    let server = Server::start(found, streams.input, streams.output, streams.errors).await?;
+    let server = Server::start(&found, streams.input, streams.output, streams.errors).await?;
     Ok((server, service))
 }
 
@@ -250,7 +254,7 @@ mod tests {
             assert!(slots.server(&workspace, &found(name)).is_ok());
         }
         let refused = slots.server(&workspace, &found("e")).map(drop);
-        assert_eq!(refused, Err("4 language servers are at work".to_owned()));
+        assert_eq!(refused, Err("4 others are in use".to_owned()));
         for slot in slots.0.values_mut() {
             slot.used = Some(Instant::now());
         }
@@ -262,5 +266,22 @@ mod tests {
         }
         assert!(slots.server(&workspace, &found("e")).is_ok());
         assert_eq!(running(&slots), ["a", "c", "d", "e"]);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_starting_ends_with_its_place() {
+        let (alive, is_dropped) = oneshot::channel::<()>();
+        let running = spawn(async move {
+            let _alive = alive;
+            std::future::pending().await
+        });
+        let mut slot = Slot {
+            server: Some(running),
+            ..Slot::default()
+        };
+        tokio::task::yield_now().await;
+        slot.end().await;
+        let ended = tokio::time::timeout(Duration::from_secs(20), is_dropped).await;
+        assert!(ended.is_ok_and(|it| it.is_err()), "nothing of it is left");
     }
 }

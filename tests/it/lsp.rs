@@ -105,6 +105,65 @@ fn a_change_that_breaks_another_file_is_told_before_the_model_goes_on() {
 }
 
 #[test]
+fn a_file_that_may_not_be_read_without_a_question_is_not_looked_at_because_it_imports_another() {
+    let steps = [read("a.fake"), edit("a.fake", "fine", "broken")];
+    for setting in [
+        "[approvals]\nask = ['Read(b.fake)']\n",
+        "[tools.read_lints]\nallowed_paths = ['a.fake']\n",
+    ] {
+        let Some(bench) = bench("good") else { return };
+        let settings = bench.read("home/.config/sheaf/config.toml");
+        bench.write("home/.config/sheaf/config.toml", &format!("{settings}{setting}"));
+        let (results, _) = calls(&bench, PATIENT, &steps);
+        assert!(
+            results[1].contains("New lint errors in `a.fake`"),
+            "{setting}: {results:?}"
+        );
+        assert!(!results[1].contains("b.fake"), "{setting}: {results:?}");
+    }
+}
+
+#[test]
+fn a_change_is_checked_only_if_something_has_looked_at_each_of_its_files() {
+    let Some(bench) = bench("good") else { return };
+    bench.write("work/a.py", "1\n");
+    let first = [read("a.fake"), read("a.py")];
+    let both = [edit("a.fake", "fine", "fine again"), edit("a.py", "1", "2")];
+    let (results, checked) = steps_of(&bench, PATIENT, &[&first, &both]);
+    let why = "nothing is configured that checks python (a.py)";
+    assert!(results[3].contains(&format!("Not checked: {why}.")), "{results:?}");
+    for it in &checked {
+        assert_eq!((&it["isChecked"], &it["unchecked"]), (&json!(true), &json!([why])));
+    }
+    assert_eq!(checked.len(), 2);
+}
+
+#[test]
+fn a_checker_that_finds_nothing_has_looked_at_the_change_and_what_it_says_no_more_is_fixed() {
+    let Some(bench) = bench("good") else { return };
+    bench.write("work/a.py", "short\n");
+    let settings = bench.read("home/.config/sheaf/config.toml");
+    let words = "grep -n short a.py | sed 's/^/a.py:/; s/short.*/ warning: too short/'";
+    let lint = format!("[lint]\npython = ['sh', '-c', \"{words}\"]\n");
+    bench.write("home/.config/sheaf/config.toml", &format!("{settings}{lint}"));
+    let steps = [
+        read("a.py"),
+        ("read_lints", json!({ "paths": ["a.py"] })),
+        edit("a.py", "short", "long"),
+        edit("a.py", "long", "longer"),
+    ];
+    let (results, checked) = calls(&bench, PATIENT, &steps);
+    assert_eq!(results[1], "a.py:1:1 warning: too short (python)");
+    let check = |fixed: u64| {
+        json!({
+            "isPending": false, "isChecked": true, "newProblems": 0, "fixedProblems": fixed, "problems": [],
+            "unchecked": [],
+        })
+    };
+    assert_eq!(checked, [check(1), check(0)]);
+}
+
+#[test]
 fn the_changes_of_a_step_are_judged_together() {
     let Some(bench) = bench("good") else { return };
     let first = [read("a.fake"), read("c.fake")];
@@ -182,6 +241,15 @@ fn what_others_change_is_told_to_servers_and_is_none_of_a_change() {
         !results[3].contains("New lint errors"),
         "b.fake was broken before it: {results:?}"
     );
+    // A change before it that no server looks at makes no difference.
+    let other = ("write", json!({ "file_path": "a.py", "contents": "1\n" }));
+    let together = [other, edit("b.fake", "import a\n", "import a")];
+    for (name, text) in [("a.fake", "fine\n"), ("b.fake", "import a\n")] {
+        bench.write(&format!("work/{name}"), text);
+    }
+    let steps: [&[_]; 3] = [&steps[..2], &steps[2..3], &together];
+    let (results, _) = steps_of(&bench, PATIENT, &steps);
+    assert!(!results[4].contains("New lint errors"), "{results:?}");
 }
 
 #[test]
@@ -265,7 +333,7 @@ fn a_server_that_keeps_dying_is_given_up() {
     ];
     let (_, checked) = calls(&bench, &["--trust"], &steps);
     let why = checked.last().expect("a check")["unchecked"].to_string();
-    assert!(why.contains("fake has ended 3 times"), "{why}");
+    assert!(why.contains("fake is not running: it has ended 3 times"), "{why}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ use crate::{
     lsp::{Diagnostic, Edit, LanguageServers, Unchecked},
     os::panic,
     protocol::Mode,
-    sandbox::{Located, Place, Tier, Workspace},
+    sandbox::{Place, Tier, Workspace},
     text::redact,
     tools::{
         Access, Change, Class, Context,
@@ -211,6 +211,7 @@ impl Lints {
     /// A message of the user's begins.
     pub fn begin(&self) {
         *self.told() = Told::default();
+        self.0.context.servers.begin();
         self.begin_step();
     }
 
@@ -226,10 +227,8 @@ impl Lints {
             workspace, settings, ..
         } = &self.0.context;
         let edits: Vec<Edit> = changes.iter().flat_map(edits).collect();
-        let files = edits.iter().filter(|it| !it.is_deleted);
-        let files = files.filter_map(|it| workspace.located(&it.file).ok());
-        let files = allowed(files, settings);
-        let mut known = KnownMistakes::of(edits, &|it| files.contains(it), &self.0.context)?;
+        let allowed = allowed(workspace, settings);
+        let mut known = KnownMistakes::of(edits, &allowed, &self.0.context)?;
         if !known.is_served() {
             return Some(known);
         }
@@ -239,7 +238,7 @@ impl Lints {
             (is_first, *left.get_or_insert(settings.agent.lint_wait.mul_f32(BEFORE)))
         };
         let began = Instant::now();
-        known.look(is_first, began + left, &self.0.context).await;
+        known.look(is_first, began + left, &allowed, &self.0.context).await;
         // What is between the looks, such as a command or a question, is no wait for a server.
         let mut left = self.before_left();
         *left = left.map(|it| it.saturating_sub(began.elapsed()));
@@ -250,16 +249,27 @@ impl Lints {
     pub async fn after(self, known: KnownMistakes) -> CheckReport {
         self.begin_step();
         let (send, said) = oneshot::channel();
-        let asked = Arc::clone(&self.0);
-        let wait = asked.context.settings.agent.lint_wait;
+        let lints = self.clone();
+        let wait = self.0.context.settings.agent.lint_wait;
         let runtime = tokio::runtime::Handle::current();
         // On one thread from its beginning to its end: a child that dies with its parent dies with the thread that made it.
         let run = move || {
-            let mut stopped = asked.stopped.clone();
+            let Asked {
+                context,
+                is_busy,
+                stopped,
+                ..
+            } = &*lints.0;
+            let mut stopped = stopped.clone();
+            let allowed = allowed(&context.workspace, &context.settings);
             runtime.block_on(async {
                 // Who did not wait so long hears of it with the next message.
-                let say = |report| drop(send.send(report));
-                let looking = read_lints::look_at_changed(known, wait, &asked.context, &asked.is_busy, say);
+                let say = |report: ChangeReport| {
+                    if !send.is_closed() {
+                        drop(send.send(lints.report(&report)));
+                    }
+                };
+                let looking = read_lints::look_at_changed(known, (wait, &allowed), context, is_busy, say);
                 tokio::select! {
                     biased;
                     _ = stopped.changed() => {}
@@ -269,32 +279,38 @@ impl Lints {
         };
         tokio::task::spawn_blocking(run);
         let report = tokio::time::timeout(wait, said).await.ok().and_then(Result::ok);
-        let report = report.unwrap_or_else(|| ChangeReport {
-            unchecked: Unchecked::from([("the check has not ended in time".to_owned(), BTreeSet::new())]),
-            ..ChangeReport::default()
-        });
-        let unchecked = self.unchecked(&report);
+        report.unwrap_or_else(|| {
+            self.report(&ChangeReport {
+                unchecked: Unchecked::from([("the check has not ended in time".to_owned(), BTreeSet::new())]),
+                ..ChangeReport::default()
+            })
+        })
+    }
+
+    /// The report for the model and the documents. Looks up how each file that is named is known.
+    fn report(&self, report: &ChangeReport) -> CheckReport {
+        let unchecked = self.unchecked(report);
         CheckReport {
             text: self.tell(&report.files, &unchecked).unwrap_or_default(),
-            checked: self.checked(&report, unchecked),
+            checked: self.checked(report, unchecked),
         }
     }
 
     /// Why files were not looked at, each reason with the first of its files.
     fn unchecked(&self, report: &ChangeReport) -> Vec<String> {
         let one = |(why, files): (&String, &BTreeSet<PathBuf>)| {
-            let files: Vec<String> = files.iter().map(|it| self.shown(it)).collect();
-            match files.as_slice() {
-                [] => redact::held(why).into_owned(),
-                files => format!("{} ({})", redact::held(why), read_lints::listed(files)),
+            if files.is_empty() {
+                return redact::held(why).into_owned();
             }
+            let files = read_lints::listed(files, |it| self.shown(it));
+            format!("{} ({files})", redact::held(why))
         };
         report.unchecked.iter().map(one).collect()
     }
 
     /// The member `checked` of the documents of the changes; `None` if nothing has looked at them.
     fn checked(&self, report: &ChangeReport, mut unchecked: Vec<String>) -> Option<Value> {
-        if !report.is_checked && unchecked.is_empty() {
+        if report.checked.is_empty() && unchecked.is_empty() {
             return None;
         }
         // What may be older than the change is told to the model, and is no problem of the change.
@@ -323,7 +339,7 @@ impl Lints {
         Some(json!({
             // The document says that it is pending, and an update is merged with what was there.
             "isPending": false,
-            "isChecked": report.is_checked,
+            "isChecked": !report.checked.is_empty(),
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,
             "problems": shown.collect::<Vec<_>>(),
@@ -457,31 +473,34 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
         .iter()
         .filter_map(|it| workspace.located(it).ok())
         .take(MOST_FILES);
-    allowed(named.chain(known).filter(|it| it.path.is_file()), settings)
+    let allowed = allowed(workspace, settings);
+    let files = named.chain(known).map(|it| it.path);
+    files.filter(|it| it.is_file() && allowed(it)).collect()
 }
 
-/// Those of the files that may be looked at without a question, whether they are there or not.
-fn allowed(files: impl Iterator<Item = Located>, settings: &Settings) -> BTreeSet<PathBuf> {
+/// Returns a function that returns true for files that may be looked at without a question, whether they are there or not.
+pub fn allowed<'a>(workspace: &'a Workspace, settings: &'a Settings) -> impl Fn(&Path) -> bool + use<'a> {
     let (rules, _) = Rules::read(settings, std::env::home_dir().as_deref());
-    let facts = Facts {
-        mode: Mode::Agent,
-        run: RunMode::parse(&settings.approvals.run),
-        tier: Tier::None,
-        gaps: "",
-        rules: &rules,
-        is_attended: true,
-        // Files are read here, and no command is judged.
-        is_halted: false,
-        limit_reached: None,
-        remotes: &[],
-        is_new_repository: false,
-        is_sandbox_off: false,
-    };
-    let inside = files.filter(|it| matches!(it.place, Place::Inside | Place::Added));
-    let allowed = inside.filter(|it| {
-        let access = [Access::Read(it.clone())];
-        approval::judge(&access, Class::Reads, &facts) == Verdict::Allow
-            && tool_selection::out_of_bounds(settings, read_lints::NAME, &access).is_none()
-    });
-    allowed.map(|it| it.path).collect()
+    move |file| {
+        let facts = Facts {
+            mode: Mode::Agent,
+            run: RunMode::parse(&settings.approvals.run),
+            tier: Tier::None,
+            gaps: "",
+            rules: &rules,
+            is_attended: true,
+            // Files are read here, and no command is judged.
+            is_halted: false,
+            limit_reached: None,
+            remotes: &[],
+            is_new_repository: false,
+            is_sandbox_off: false,
+        };
+        let located = workspace.located(file).ok();
+        let access = located.filter(|it| matches!(it.place, Place::Inside | Place::Added));
+        access.map(|it| [Access::Read(it)]).is_some_and(|access| {
+            approval::judge(&access, Class::Reads, &facts) == Verdict::Allow
+                && tool_selection::out_of_bounds(settings, read_lints::NAME, &access).is_none()
+        })
+    }
 }

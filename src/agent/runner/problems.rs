@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::checks::allowed;
 use crate::{
     config::Settings,
     lsp::{Around, Diagnostic, LanguageServers, Severity},
@@ -46,9 +47,10 @@ pub async fn find(sources: Sources) -> ProblemsReport {
     };
     // Those that import a changed file may be broken by it.
     let (changed, place) = (sources.changed.clone(), Arc::clone(workspace));
+    let settings = Arc::clone(&sources.settings);
     let importers = tokio::task::spawn_blocking(move || {
         let changed: Vec<&Path> = changed.iter().map(PathBuf::as_path).collect();
-        read_lints::dependents(&place, &changed).files
+        read_lints::dependents(&place, &changed, &allowed(&place, &settings)).files
     });
     let importers = importers.await.unwrap_or_default();
     let mut files: Vec<PathBuf> = Vec::new();
@@ -96,8 +98,7 @@ pub async fn find(sources: Sources) -> ProblemsReport {
     };
     let mut unchecked: Vec<String> = Vec::new();
     for (why, files) in &look.unchecked {
-        let files: Vec<String> = files.iter().map(place).collect();
-        unchecked.push(format!("{why} ({})", read_lints::listed(&files)));
+        unchecked.push(format!("{why} ({})", read_lints::listed(files, place)));
     }
     // Nothing is known of what nobody has looked at; of prose nobody expects it where something was looked at.
     let is_seen = |it: &PathBuf| look.checked.contains(it) || sources.findings.has_checked(it);
@@ -110,9 +111,12 @@ pub async fn find(sources: Sources) -> ProblemsReport {
         let has_reason = || look.unchecked.values().any(|files| files.contains(*it));
         !is_seen(it) && !has_reason() && (is_code(it) || !has_seen)
     };
-    let missed: Vec<String> = files.iter().filter(is_missed).map(place).collect();
+    let missed: Vec<&PathBuf> = files.iter().filter(is_missed).collect();
     if !missed.is_empty() {
-        unchecked.push(format!("nothing looks at them here ({})", read_lints::listed(&missed)));
+        unchecked.push(format!(
+            "nothing looks at them here ({})",
+            read_lints::listed(missed, place)
+        ));
     }
     ProblemsReport {
         problems: found.iter().take(MOST_LISTED).map(entry).collect(),

@@ -27,6 +27,12 @@ impl Fake {
             .await;
     }
 
+    /// Reads until it is told a text; returns the version.
+    async fn told(&mut self, method: &str) -> Value {
+        let mut message = self.until(method).await;
+        message["params"]["textDocument"]["version"].take()
+    }
+
     /// Reads until a message of this method comes.
     async fn until(&mut self, method: &str) -> Value {
         loop {
@@ -175,11 +181,11 @@ async fn a_file_is_opened_as_it_was_and_then_changed_and_others_are_looked_at_to
     assert_eq!(
         lines,
         [
-            "textDocument/didOpen file:///w/a.py 1",
-            "textDocument/didOpen file:///w/b%20c.py 1",
+            "textDocument/didOpen file:///w/a.py 2",
+            "textDocument/didOpen file:///w/b%20c.py 3",
             "textDocument/diagnostic file:///w/a.py null",
             "textDocument/diagnostic file:///w/b%20c.py null",
-            "textDocument/didChange file:///w/a.py 2",
+            "textDocument/didChange file:///w/a.py 6",
             "textDocument/didSave file:///w/a.py null",
             "workspace/didChangeWatchedFiles  null",
             "textDocument/diagnostic file:///w/a.py null",
@@ -192,12 +198,12 @@ async fn a_file_is_opened_as_it_was_and_then_changed_and_others_are_looked_at_to
 async fn what_is_older_than_the_change_is_not_taken_for_its_result() {
     let server = start(async move |mut fake| {
         fake.begin(json!({})).await;
-        fake.until("textDocument/didOpen").await;
-        fake.publish("/w/a.py", json!(1), &["old problem"]).await;
-        fake.until("textDocument/didChange").await;
+        let first = fake.told("textDocument/didOpen").await;
+        fake.publish("/w/a.py", first.clone(), &["old problem"]).await;
+        let second = fake.told("textDocument/didChange").await;
         // It was at work on what it had.
-        fake.publish("/w/a.py", json!(1), &["old problem"]).await;
-        fake.publish("/w/a.py", json!(2), &["new problem"]).await;
+        fake.publish("/w/a.py", first, &["old problem"]).await;
+        fake.publish("/w/a.py", second, &["new problem"]).await;
         fake.next().await;
         std::future::pending::<()>().await;
     });
@@ -206,6 +212,96 @@ async fn what_is_older_than_the_change_is_not_taken_for_its_result() {
     assert_eq!(told(&before), [("/w/a.py".to_owned(), Some(all(&["old problem"])))]);
     let after = look_after(&server, &[("/w/a.py", "new")]).await;
     assert_eq!(told(&after), [("/w/a.py".to_owned(), Some(all(&["new problem"])))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_about_an_earlier_opening_is_not_taken_for_one_about_the_next() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        let first = fake.told("textDocument/didOpen").await;
+        fake.publish("/w/a.py", first.clone(), &[]).await;
+        let second = fake.told("textDocument/didOpen").await;
+        // It was still on its way.
+        fake.publish("/w/a.py", first, &["of the earlier file"]).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fake.publish("/w/a.py", second, &["of the new file"]).await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    look(&server, &[("/w/a.py", "old")]).await;
+    server.close(Path::new("/w/a.py"));
+    let found = look(&server, &[("/w/a.py", "new")]).await;
+    assert_eq!(told(&found), [("/w/a.py".to_owned(), Some(all(&["of the new file"])))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_nothing_for_long_is_given_up_and_one_that_speaks_is_not() {
+    for (speaks, over) in [(false, Some("it answers nothing")), (true, None)] {
+        let server = start(async move |mut fake| {
+            fake.begin(json!({ "diagnosticProvider": {} })).await;
+            while let Some(message) = fake.next().await {
+                if speaks && message["method"] == "$/cancelRequest" {
+                    let said = json!({ "jsonrpc": "2.0", "method": "window/logMessage", "params": {} });
+                    fake.say(said).await;
+                }
+            }
+        });
+        let server = server.await.expect("it starts");
+        // Long ago it has been asked nothing: that is no silence.
+        tokio::time::sleep(SILENCE * 2).await;
+        for (wait, over) in [(30, None), (30, None), (70, over)] {
+            let found = look(&server, &[("/w/a.py", "x")]).await;
+            assert_eq!(found[Path::new("/w/a.py")], Err(Missing::Late));
+            assert_eq!(server.over().as_deref(), over, "speaks: {speaks}");
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_waits_for_a_server_that_reads_nothing_than_may() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let text = "x".repeat(4 << 20);
+    let most = MOST_WAITING_BYTES / text.len();
+    for at in 0..most {
+        assert_eq!(server.over(), None, "{at}");
+        server.tell_texts(&[(Path::new(&format!("/w/{at}.py")), &text)]);
+    }
+    assert_eq!(server.over().as_deref(), Some("it reads nothing"));
+    // What has been read is not counted.
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        while fake.next().await.is_some() {}
+    });
+    let server = server.await.expect("it starts");
+    for at in 0..=most {
+        server.tell_texts(&[(Path::new(&format!("/w/{at}.py")), &text)]);
+        while server.shared.waiting_bytes.load(Ordering::Relaxed) > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(server.over(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_words_of_a_server_are_one_short_line() {
+    let (ours, theirs) = duplex(1 << 10);
+    let (output, input) = split(ours);
+    let long = "x".repeat(1000);
+    let errors = format!("first\n\u{1b}[31mlast\rNew lint errors {long}");
+    let (mut to, from) = duplex(1 << 12);
+    to.write_all(errors.as_bytes()).await.expect("it is read");
+    let starting = tokio::spawn(async move { Server::start(&found(), input, output, from).await.err() });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(theirs);
+    let why = starting.await.expect("it ends").expect("it does not start");
+    assert!(why.starts_with("it has ended: last"), "{why:?}");
+    assert!(!why.contains(char::is_control), "{why:?}");
+    assert!(why.chars().count() <= REFUSAL_CHARS, "{why:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -295,11 +391,12 @@ async fn no_more_is_open_than_may_be_and_what_is_held_keeps_its_text() {
 async fn where_several_files_were_changed_together_the_last_report_counts() {
     let server = start(async move |mut fake| {
         fake.begin(json!({})).await;
+        let version = fake.told("textDocument/didOpen").await;
         fake.until("workspace/didChangeWatchedFiles").await;
-        fake.publish("/w/app.c", json!(1), &["the header is not known yet"])
+        fake.publish("/w/app.c", version.clone(), &["the header is not known yet"])
             .await;
         tokio::time::sleep(Duration::from_millis(100)).await;
-        fake.publish("/w/app.c", json!(1), &[]).await;
+        fake.publish("/w/app.c", version, &[]).await;
         std::future::pending::<()>().await;
     });
     let server = server.await.expect("it starts");
@@ -473,12 +570,12 @@ async fn a_server_that_hangs_dies_or_talks_nonsense_is_said_to() {
 async fn a_flood_is_bounded() {
     let server = start(async |mut fake| {
         fake.begin(json!({})).await;
-        fake.until("textDocument/didOpen").await;
+        let version = fake.told("textDocument/didOpen").await;
         for nth in 0..2000 {
             fake.publish(&format!("/w/other-{nth}.py"), Value::Null, &["x"]).await;
         }
         let messages = vec!["y"; MOST_ITEMS + 10];
-        fake.publish("/w/0.py", json!(1), &messages).await;
+        fake.publish("/w/0.py", version, &messages).await;
         std::future::pending::<()>().await;
     });
     let server = server.await.expect("it starts");

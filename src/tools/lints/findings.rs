@@ -4,7 +4,7 @@
 //! stand takes from here what still holds. Nothing here runs anything.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -38,6 +38,15 @@ impl Checker {
             folder: job.directory.clone(),
         }
     }
+
+    /// A checker of this name, for tests.
+    #[cfg(test)]
+    pub fn named(name: &str, folder: &Path) -> Self {
+        Self {
+            name: name.to_owned(),
+            folder: folder.to_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,12 +54,21 @@ struct LastRun {
     /// The files it has checked, as they were then; `None`: the file did not exist.
     files: BTreeMap<PathBuf, Option<Print>>,
     found: Vec<(Print, Diagnostic)>,
+    /// Files of which more was found than is kept.
+    partial: BTreeSet<PathBuf>,
     /// The time that the last run took.
     took: Option<Duration>,
 }
 
 /// Tells a file from a changed one without reading it: time and length.
 type Print = (SystemTime, u64);
+
+impl LastRun {
+    /// Returns true if it was about the file as it is `now`.
+    fn has_checked(&self, file: &Path, now: Option<Print>) -> bool {
+        now.is_some() && self.files.get(file).is_some_and(|it| *it == now)
+    }
+}
 
 impl Findings {
     /// Takes the output of a run that began at `began`: it replaces the checker's earlier diagnostics of these files.
@@ -63,6 +81,9 @@ impl Findings {
             Reach::Whole | Reach::Own => said.found.clear(),
             Reach::Named => said.found.retain(|(_, it)| !job.files.contains(&it.file)),
         }
+        said.partial.retain(|it| !job.files.contains(it));
+        said.partial
+            .extend(found.iter().skip(MOST_KEPT).map(|it| it.file.clone()));
         for file in &job.files {
             // What was changed while it was looked at has to be looked at again.
             let print = print(file).filter(|it| it.0 <= began);
@@ -112,13 +133,13 @@ impl Findings {
         }
     }
 
-    /// The diagnostics of a file by checker, from those that have checked it as it is now.
+    /// All diagnostics of a file by checker, from those that have checked it as it is now.
     pub fn standing(&self, file: &Path) -> BTreeMap<Checker, Vec<Diagnostic>> {
         let all = self.lock();
         let now = print(file);
         let current = all
             .iter()
-            .filter(|(_, it)| now.is_some() && it.files.get(file).is_some_and(|it| *it == now));
+            .filter(|(_, it)| it.has_checked(file, now) && !it.partial.contains(file));
         let found = |said: &LastRun| {
             let own = said.found.iter().filter(|(_, it)| it.file == file);
             own.map(|(_, it)| it.clone()).collect()
@@ -128,7 +149,8 @@ impl Findings {
 
     /// Returns true if something has checked the file as it is.
     pub fn has_checked(&self, file: &Path) -> bool {
-        !self.standing(file).is_empty()
+        let now = print(file);
+        self.lock().values().any(|it| it.has_checked(file, now))
     }
 
     /// Returns true if nothing has changed since the checker last ran.
@@ -299,5 +321,25 @@ mod tests {
         fs::write(root.join("b.py"), "changed\n").expect("a file");
         assert_eq!(shown("b.py"), []);
         assert_eq!(shown("gone.py"), []);
+    }
+
+    #[test]
+    fn of_a_file_of_which_not_all_is_kept_it_is_not_known_what_stands() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["a.py", "b.py"] {
+            fs::write(root.join(name), "1\n").expect("a file");
+        }
+        let findings = Findings::default();
+        let whole = job("mypy", root, &["a.py", "b.py"], Reach::Whole);
+        let later = || SystemTime::now() + Duration::from_secs(1);
+        let mut found = vec![at(root, "a.py", 1)];
+        found.extend((0..MOST_KEPT as u64).map(|line| at(root, "b.py", line)));
+        let known = || ["a.py", "b.py"].map(|it| findings.standing(&root.join(it)).len());
+        findings.take(&whole, later(), &found);
+        assert_eq!(known(), [1, 0]);
+        assert!(findings.has_checked(&root.join("b.py")) && findings.is_current(&whole));
+        findings.take(&whole, later(), &found[..MOST_KEPT]);
+        assert_eq!(known(), [1, 1]);
     }
 }

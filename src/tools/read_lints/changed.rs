@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 use super::{check, dependents, is_installed};
 use crate::{
-    lsp::{Comparison, Edit, Unchecked, added},
+    lsp::{Comparison, Edit, LATE, Unchecked, added},
     sandbox::{Commands, Tier},
     text::language::language_of,
     tools::{
         lints::{
             Diagnostic, Severity,
-            checkers::{CHECKERS, jobs},
+            checkers::{CHECKERS, CheckJob, CheckPlan, jobs},
             findings::Checker,
         },
         tool::Context,
@@ -31,13 +31,14 @@ use crate::{
 /// Time that is kept for what comes after an answer.
 const SPARE: Duration = Duration::from_millis(50);
 
+/// Returns true for files that may be looked at without a question.
+pub type Allowed<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
+
 /// The known mistakes of files before they were changed, and how they are changed.
 #[derive(Clone, Debug, Default)]
 pub struct KnownMistakes {
-    /// The files that a checker looks at: canonical, and whether the change makes the file.
-    files: Vec<(PathBuf, bool)>,
-    /// By the checkers that had looked at the files as they were.
-    said: BTreeMap<PathBuf, BTreeMap<Checker, Vec<Diagnostic>>>,
+    /// The files that a checker looks at, or looked at before they were deleted: canonical.
+    files: BTreeMap<PathBuf, KnownFile>,
     /// The changes that a language server looks at.
     edits: Vec<Edit>,
     /// Files of which it was not found out what depends on them.
@@ -46,9 +47,20 @@ pub struct KnownMistakes {
     is_cut: bool,
 }
 
+/// A file as checkers know it from before it was changed.
+#[derive(Clone, Debug)]
+struct KnownFile {
+    /// The change makes it.
+    is_made: bool,
+    /// It was moved here from there.
+    from: Option<PathBuf>,
+    /// By the checkers that had looked at it as it was.
+    said: BTreeMap<Checker, Vec<Diagnostic>>,
+}
+
 impl KnownMistakes {
     /// Only of the changed files that may be looked at (`allowed`). `None` where nothing would look at any of them.
-    pub fn of(edits: Vec<Edit>, allowed: &dyn Fn(&Path) -> bool, context: &Context) -> Option<Self> {
+    pub fn of(edits: Vec<Edit>, allowed: Allowed<'_>, context: &Context) -> Option<Self> {
         if !context.workspace.may_act() {
             return None;
         }
@@ -57,27 +69,19 @@ impl KnownMistakes {
             let is_known = CHECKERS.iter().any(|it| it.languages.contains(&language));
             is_known || context.settings.lint.contains_key(language)
         };
-        let edits: Vec<Edit> = edits
-            .into_iter()
-            .filter(|it| it.is_deleted || allowed(&it.file))
-            .collect();
-        let files = edits.iter().filter(|it| !it.is_deleted && is_checked(&it.file));
-        let files: Vec<_> = files.collect();
-        let said = files.iter().map(|it| {
-            let from = it.from.as_ref().unwrap_or(&it.file);
-            (it.file.clone(), context.findings.standing(from))
-        });
-        let said = said.collect();
-        let files: Vec<_> = files
-            .iter()
-            .map(|it| (it.file.clone(), it.is_new && it.from.is_none()))
-            .collect();
+        let edits: Vec<Edit> = edits.into_iter().filter(|it| allowed(&it.file)).collect();
+        let known = |it: &Edit| KnownFile {
+            is_made: it.is_new && it.from.is_none(),
+            from: it.from.clone(),
+            said: context.findings.standing(it.from.as_ref().unwrap_or(&it.file)),
+        };
+        let files = edits.iter().filter(|it| is_checked(&it.file));
+        let files: BTreeMap<_, _> = files.map(|it| (it.file.clone(), known(it))).collect();
         let is_served = |it: &Edit| context.servers.knows(&context.workspace, &context.settings, &it.file);
         let edits: Vec<Edit> = edits.into_iter().filter(is_served).collect();
         let unsearched = edits.iter().map(|it| it.file.clone()).collect();
         (!files.is_empty() || !edits.is_empty()).then_some(Self {
             files,
-            said,
             edits,
             unsearched,
             is_cut: false,
@@ -91,12 +95,12 @@ impl KnownMistakes {
 
     /// Has the language servers look at the files, before they are changed, until then; `is_first`: nothing of the step has been
     /// changed yet.
-    pub async fn look(&mut self, is_first: bool, until: Instant, context: &Context) {
+    pub async fn look(&mut self, is_first: bool, until: Instant, allowed: Allowed<'_>, context: &Context) {
         if self.edits.is_empty() {
             return;
         }
         let others = if Instant::now() < until {
-            self.search(context)
+            self.search(allowed, context)
         } else {
             Vec::new()
         };
@@ -105,12 +109,12 @@ impl KnownMistakes {
     }
 
     /// The files that depend on those of which it is not known yet. Reads the beginnings of files.
-    fn search(&mut self, context: &Context) -> Vec<PathBuf> {
+    fn search(&mut self, allowed: Allowed<'_>, context: &Context) -> Vec<PathBuf> {
         let changed: Vec<&Path> = self.unsearched.iter().map(PathBuf::as_path).collect();
         if changed.is_empty() {
             return Vec::new();
         }
-        let found = dependents(&context.workspace, &changed);
+        let found = dependents(&context.workspace, &changed, allowed);
         self.unsearched.clear();
         self.is_cut |= found.is_cut;
         found.files
@@ -118,13 +122,14 @@ impl KnownMistakes {
 
     /// The same with a later change of the same step.
     pub fn and(mut self, later: Self) -> Self {
-        for (file, is_new) in later.files {
-            if !self.files.iter().any(|it| it.0 == file) {
-                self.files.push((file, is_new));
-            }
-        }
-        for (file, said) in later.said {
-            self.said.entry(file).or_insert(said);
+        for (file, known) in later.files {
+            let Some(from) = &known.from else {
+                self.files.entry(file).or_insert(known);
+                continue;
+            };
+            // It is what that one was, whatever was here before.
+            let before = self.files.get(from).cloned().unwrap_or(known);
+            self.files.insert(file, before);
         }
         for edit in later.edits {
             match self.edits.iter_mut().find(|it| it.file == edit.file) {
@@ -153,12 +158,21 @@ pub struct FileReport {
 pub struct ChangeReport {
     /// Files with problems, those that depend on the changed ones included.
     pub files: Vec<FileReport>,
-    /// Number of problems that the change removed, as far as a language server knows.
+    /// Number of problems that the change removed, as far as it is known.
     pub fixed: usize,
-    /// Something has looked at the change.
-    pub is_checked: bool,
+    /// Files that were looked at, those that depend on the changed ones included.
+    pub checked: BTreeSet<PathBuf>,
     /// Files that were not looked at, by the reason.
     pub unchecked: Unchecked,
+}
+
+/// The report of checkers about the files that they look at.
+#[derive(Debug, Default)]
+struct CheckerReport {
+    /// Files that were looked at, clean ones included, with the number of problems that are gone.
+    files: Vec<(FileReport, usize)>,
+    /// Why no checker has looked at files.
+    missed: Vec<(String, PathBuf)>,
 }
 
 impl ChangeReport {
@@ -177,12 +191,13 @@ impl ChangeReport {
 }
 
 /// Has the language servers and the checkers look at what a step has changed, as far as they are likely to answer `within` a
-/// moment: what was slow the last time is not asked, nor are checkers while some are `busy`. `say` takes the report as soon as
+/// moment: what was slow the last time is not asked, nor are checkers while some are `busy`. Of the files that depend on them only
+/// the `allowed` ones are looked at. `say` takes the report as soon as
 /// it is whole, or at the end of the time as far as it is known; a checker that is slower goes on. Nothing runs in a workspace
 /// that may not act, or without a sandbox.
 pub async fn look_at_changed(
     mut known: KnownMistakes,
-    within: Duration,
+    (within, allowed): (Duration, Allowed<'_>),
     context: &Context,
     busy: &AtomicBool,
     say: impl FnOnce(ChangeReport),
@@ -191,7 +206,7 @@ pub async fn look_at_changed(
         return say(ChangeReport::default());
     }
     let late = Instant::now() + within.saturating_sub(SPARE);
-    let others = known.search(context);
+    let others = known.search(allowed, context);
     let known = &known;
     let mut servers = pin!(ask_servers(
         known,
@@ -199,12 +214,14 @@ pub async fn look_at_changed(
         late.checked_sub(SPARE).unwrap_or(late),
         context
     ));
-    let turn = Turn::take(busy);
+    let (jobs, mut missed) = wanted(known, within, context);
+    let asked: BTreeSet<PathBuf> = jobs.iter().flat_map(|it| it.files.clone()).collect();
+    let turn = if jobs.is_empty() { None } else { Turn::take(busy) };
     let may_check = turn.is_some();
     let mut checkers = pin!(async move {
         match turn {
-            Some(_turn) => ask_checkers(known, within, context).await,
-            None => Vec::new(),
+            Some(_turn) => ask_checkers(known, jobs, context).await,
+            None => CheckerReport::default(),
         }
     });
     let (mut report, mut found) = (None, None);
@@ -216,24 +233,25 @@ pub async fn look_at_changed(
         }
     }
     let is_over = found.is_some();
-    let has_servers = report.is_some();
-    let mut report = joined(report.unwrap_or_default(), found);
-    let mut miss = |why: &str, files: BTreeSet<PathBuf>| {
-        if !files.is_empty() {
-            report.unchecked.insert(why.to_owned(), files);
-        }
-    };
-    if !has_servers {
+    let mut report = report.unwrap_or_else(|| {
         let files = known.edits.iter().filter(|it| !it.is_deleted).map(|it| it.file.clone());
-        miss("language servers have not answered in time", files.collect());
+        ChangeReport {
+            unchecked: Unchecked::from([(LATE.to_owned(), files.collect())]),
+            ..ChangeReport::default()
+        }
+    });
+    report.unchecked.retain(|_, files| !files.is_empty());
+    let mut found = found.unwrap_or_default();
+    found.missed.append(&mut missed);
+    let why = match (may_check, is_over) {
+        (true, true) => None,
+        (true, false) => Some("checkers have not answered in time"),
+        (false, _) => Some("checkers are still at work on an earlier change"),
+    };
+    if let Some(why) = why.filter(|_| !asked.is_empty()) {
+        report.unchecked.insert(why.to_owned(), asked);
     }
-    let files = known.files.iter().map(|it| it.0.clone());
-    if !may_check {
-        miss("checkers are still at work on an earlier change", files.collect());
-    } else if !is_over {
-        miss("checkers have not answered in time", files.collect());
-    }
-    say(report);
+    say(joined(report, found));
     if !is_over {
         checkers.await;
     }
@@ -255,12 +273,17 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Both reports as one. `checkers`: `None` if they have not answered.
-fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> ChangeReport {
+/// Both reports as one.
+fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
     // A server and a checker often report one mistake of a place, in other words.
     let place = |it: &Diagnostic| (it.severity, it.line, it.column);
-    for FileReport { file, new, doubtful } in checkers.into_iter().flatten() {
-        report.is_checked = true;
+    let served = report.checked.clone();
+    for (FileReport { file, new, doubtful }, fixed) in checkers.files {
+        // Of a file that a server has looked at, it has counted what is gone.
+        if !served.contains(&file) {
+            report.fixed += fixed;
+        }
+        report.checked.insert(file.clone());
         let same = report.file(&file);
         same.doubtful
             .retain(|it| !new.iter().any(|new| place(new) == place(it)));
@@ -273,6 +296,14 @@ fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> Change
             let mut known = same.new.iter().chain(&same.doubtful);
             if !known.any(|old| place(old) == place(&it)) {
                 same.doubtful.push(it);
+            }
+        }
+    }
+    // Where nothing looks at anything, that is no news.
+    if !report.checked.is_empty() {
+        for (why, file) in checkers.missed {
+            if !report.checked.contains(&file) && !report.unchecked.values().any(|it| it.contains(&file)) {
+                report.unchecked.entry(why).or_default().insert(file);
             }
         }
     }
@@ -311,7 +342,7 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
     }
     let mut report = ChangeReport {
         fixed,
-        is_checked: !checked.is_empty(),
+        checked,
         unchecked,
         ..ChangeReport::default()
     };
@@ -324,45 +355,49 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
     report
 }
 
-async fn ask_checkers(known: &KnownMistakes, within: Duration, context: &Context) -> Vec<FileReport> {
-    let files: BTreeSet<PathBuf> = known
-        .files
-        .iter()
-        .map(|it| it.0.clone())
-        .filter(|it| it.is_file())
-        .collect();
-    let plan = jobs(
-        context.workspace.root(),
-        &files,
-        &context.settings.lint,
-        &is_installed(),
-    );
-    let mut all = ChangeReport::default();
-    for job in plan.jobs {
-        if !context.findings.is_quick(&job, within) {
-            continue;
-        }
-        // Nobody has asked, so nobody is told that it did not work.
-        let Ok((found, _)) = check(&job, context).await else {
+/// The checkers that are likely to answer `within` this time, and why files have none.
+fn wanted(known: &KnownMistakes, within: Duration, context: &Context) -> (Vec<CheckJob>, Vec<(String, PathBuf)>) {
+    let files = known.files.keys().filter(|it| it.is_file());
+    let files: BTreeSet<PathBuf> = files.cloned().collect();
+    let settings = &context.settings.lint;
+    let CheckPlan { jobs, absent, .. } = jobs(context.workspace.root(), &files, settings, &is_installed());
+    let (jobs, slow): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|it| context.findings.is_quick(it, within));
+    let why = |file: &PathBuf| {
+        let slow = slow.iter().find(|it| it.files.contains(file));
+        let absent = || absent.get(language_of(&file.to_string_lossy())).cloned();
+        slow.map(|it| format!("{} takes too long to be waited for", it.name))
+            .or_else(absent)
+    };
+    let missed = files.iter().filter_map(|it| Some((why(it)?, it.clone()))).collect();
+    (jobs, missed)
+}
+
+async fn ask_checkers(known: &KnownMistakes, jobs: Vec<CheckJob>, context: &Context) -> CheckerReport {
+    let mut report = CheckerReport::default();
+    for job in jobs {
+        // Nobody has asked: where nothing else works either, nobody is told.
+        let Ok((found, None)) = check(&job, context).await else {
+            let why = format!("{} did not work", job.name);
+            report.missed.extend(job.files.into_iter().map(|it| (why.clone(), it)));
             continue;
         };
-        for (file, is_made) in known.files.iter().filter(|it| job.files.contains(&it.0)) {
-            let before = known.said.get(file).and_then(|it| it.get(&Checker::of(&job)));
-            let own: Vec<Diagnostic> = found
+        for (file, before) in known.files.iter().filter(|it| job.files.contains(it.0)) {
+            let (is_made, before) = (before.is_made, before.said.get(&Checker::of(&job)));
+            let own = found
                 .iter()
-                .filter(|it| it.file == *file && it.severity != Severity::Info)
-                .cloned()
-                .collect();
-            let said = all.file(file);
-            match before {
-                Some(before) => said.new.extend(added(before, own)),
-                None if *is_made => said.new.extend(own),
-                None => said.doubtful.extend(own),
-            }
+                .filter(|it| it.file == *file && it.severity != Severity::Info);
+            let own: Vec<Diagnostic> = own.cloned().collect();
+            let fixed = before.map_or(0, |it| added(&own, it.clone()).len());
+            let (new, doubtful) = match before {
+                Some(before) => (added(before, own), Vec::new()),
+                None if is_made => (own, Vec::new()),
+                None => (Vec::new(), own),
+            };
+            let file = file.clone();
+            report.files.push((FileReport { file, new, doubtful }, fixed));
         }
     }
-    all.files.retain(|it| !it.new.is_empty() || !it.doubtful.is_empty());
-    all.files
+    report
 }
 
 #[cfg(test)]
@@ -412,7 +447,54 @@ mod tests {
                 of(&[&ruff], &[&old]),
             ),
         ] {
-            assert_eq!(joined(server(said), Some(vec![more])).files, [expected], "{name}");
+            let checkers = CheckerReport {
+                files: vec![(more, 0)],
+                ..CheckerReport::default()
+            };
+            assert_eq!(joined(server(said), checkers).files, [expected], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_takes_the_place_of_another_in_a_step_is_compared_with_what_it_was() {
+        let known = |is_made: bool, from: Option<&str>, said: &[&str]| KnownFile {
+            is_made,
+            from: from.map(PathBuf::from),
+            said: said
+                .iter()
+                .map(|it| (Checker::named(it, Path::new("/w")), Vec::new()))
+                .collect(),
+        };
+        let of = |files: Vec<(&str, KnownFile)>| KnownMistakes {
+            files: files.into_iter().map(|it| (PathBuf::from(it.0), it.1)).collect(),
+            ..KnownMistakes::default()
+        };
+        let deleted = || of(vec![("a.py", known(false, None, &["of a"]))]);
+        for (name, steps, expected) in [
+            (
+                "deleted and made again",
+                vec![deleted(), of(vec![("a.py", known(true, None, &[]))])],
+                (false, "of a"),
+            ),
+            (
+                "deleted, and another moved there",
+                vec![deleted(), of(vec![("a.py", known(false, Some("b.py"), &["of b"]))])],
+                (false, "of b"),
+            ),
+            (
+                "changed, and moved then",
+                vec![
+                    of(vec![("b.py", known(false, None, &["of b"]))]),
+                    of(vec![("a.py", known(false, Some("b.py"), &[]))]),
+                ],
+                (false, "of b"),
+            ),
+        ] {
+            let all = steps.into_iter().reduce(KnownMistakes::and).expect("some");
+            let file = &all.files[Path::new("a.py")];
+            let said: Vec<_> = file.said.keys().cloned().collect();
+            let expected = (expected.0, vec![Checker::named(expected.1, Path::new("/w"))]);
+            assert_eq!((file.is_made, said), expected, "{name}");
         }
     }
 }

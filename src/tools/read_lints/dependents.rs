@@ -44,8 +44,8 @@ pub struct Dependents {
 }
 
 /// The files of the workspace that import one of `changed`, as far as their statements tell, at most 20; none of `changed`
-/// itself. Reads the beginnings of files, within a quarter of a second.
-pub fn dependents(workspace: &Workspace, changed: &[&Path]) -> Dependents {
+/// itself, and only such that may be looked at (`allowed`). Reads the beginnings of files, within a quarter of a second.
+pub fn dependents(workspace: &Workspace, changed: &[&Path], allowed: &dyn Fn(&Path) -> bool) -> Dependents {
     let mut names: BTreeMap<Cow<'_, str>, BTreeSet<String>> = BTreeMap::new();
     for file in changed.iter().filter(|it| !family(it).is_empty()) {
         names
@@ -72,7 +72,7 @@ pub fn dependents(workspace: &Workspace, changed: &[&Path]) -> Dependents {
             return false;
         };
         let is_of_package = family(file) == "go" && file.parent().is_some_and(|it| packages.contains(it));
-        is_of_package || imports(file, names)
+        (is_of_package || imports(file, names)) && allowed(file)
     };
     let files = walker.entries().flatten();
     let files = files.filter(|it| it.file_type().is_some_and(|it| it.is_file()));
@@ -225,7 +225,7 @@ mod tests {
         let workspace = Workspace::open(&root).expect("a workspace");
         let found = |name: &str| {
             let changed = root.join(name);
-            let mut found: Vec<String> = dependents(&workspace, &[&changed])
+            let mut found: Vec<String> = dependents(&workspace, &[&changed], &|_| true)
                 .files
                 .iter()
                 .map(|it| it.strip_prefix(&root).expect("inside").display().to_string())
@@ -249,11 +249,14 @@ mod tests {
         assert_eq!(found("lib.rs"), ["tests.rs"]);
         assert_eq!(found("go/cart/cart.go"), ["go/app/app.go", "go/cart/total.go"]);
         assert_eq!(found("notes.txt"), Vec::<String>::new());
-        assert!(!dependents(&workspace, &[&cart]).is_cut);
+        assert!(!dependents(&workspace, &[&cart], &|_| true).is_cut);
         for at in 0..=MOST {
             write(&format!("more/{at}.py"), "import cart\n");
         }
-        let many = dependents(&workspace, &[&cart]);
+        let many = dependents(&workspace, &[&cart], &|_| true);
         assert_eq!((many.files.len(), many.is_cut), (MOST, true));
+        // Those that may not be looked at take nobody's place.
+        let few = dependents(&workspace, &[&cart], &|it| !it.starts_with(root.join("more")));
+        assert_eq!((few.files.len(), few.is_cut), (3, false));
     }
 }

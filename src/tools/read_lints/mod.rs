@@ -232,8 +232,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
             let inner = file.strip_prefix(context.workspace.root()).unwrap_or(file);
             inner.to_string_lossy().into_owned()
         };
-        let files: Vec<String> = files.iter().map(shown).collect();
-        plan.unanswered.insert(format!("{why} ({})", listed(&files)));
+        plan.unanswered.insert(format!("{why} ({})", listed(&files, shown)));
     }
     // What the server of a project says is what its compiler says.
     plan.jobs
@@ -253,10 +252,11 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     ))
 }
 
-/// The first of these names, and how many there are besides.
-pub fn listed(names: &[String]) -> String {
-    let shown: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
-    let more = names.len().saturating_sub(shown.len());
+/// The names of the first of these, and how many there are besides.
+pub fn listed<I: IntoIterator<IntoIter: ExactSizeIterator>>(all: I, name: impl Fn(I::Item) -> String) -> String {
+    let all = all.into_iter();
+    let more = all.len().saturating_sub(MOST_NAMED);
+    let shown: Vec<String> = all.take(MOST_NAMED).map(name).collect();
     let more = if more > 0 {
         format!(" and {more} more")
     } else {
@@ -382,8 +382,8 @@ fn report(
     let errors: Vec<_> = others.iter().filter(|it| it.severity == Severity::Error).collect();
     if !errors.is_empty() {
         let files: BTreeSet<_> = errors.iter().map(|it| shown(&it.file)).collect();
-        let files: Vec<String> = files.into_iter().collect();
-        let _ = writeln!(text, "Errors in other files: {} in {}.", errors.len(), listed(&files));
+        let files = listed(files, |it| it);
+        let _ = writeln!(text, "Errors in other files: {} in {files}.", errors.len());
     }
     for it in failed {
         let _ = writeln!(text, "{it}");

@@ -376,6 +376,19 @@ async fn what_runs_by_itself_runs_only_where_it_may_and_what_it_found_is_kept() 
     assert_eq!(found(), ["notes.md:2:1 warning - too short (markdown)"]);
 }
 
+#[test]
+fn only_the_names_that_are_listed_are_looked_up() {
+    let count = std::cell::Cell::new(0);
+    let name = |it: &u32| {
+        count.set(count.get() + 1);
+        format!("{it}.py")
+    };
+    let text = listed(&(1..=160).collect::<Vec<_>>(), name);
+    assert_eq!(text, "1.py, 2.py, 3.py, 4.py, 5.py and 155 more");
+    assert_eq!(count.get(), 5);
+    assert_eq!(listed(&[1], name), "1.py");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]

@@ -36,7 +36,7 @@ pub use edits::{Cell, Change, Hunk, Seen, SeenFile};
 pub use files::{Located, Place, Refused};
 #[cfg(target_os = "linux")]
 pub use kernel::{End, Report};
-pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers};
+pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers, use_helper};
 pub use policy::{LookLimit, Tier};
 pub use processes::{
     Apart, BatchLine, Commands, Ended, Excerpt, Foreground, How, NotRun, NotStarted, Running, Service, ServiceError,

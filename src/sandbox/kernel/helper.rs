@@ -7,6 +7,7 @@ use std::{
         unix::process::CommandExt,
     },
     path::PathBuf,
+    sync::OnceLock,
 };
 
 use super::order::Order;
@@ -31,17 +32,24 @@ pub const USER_DESCRIPTOR: i32 = 200;
 /// The helper's exit code where a wall could not be built. As `env` and `timeout` have it for failures of their own.
 pub const NOT_BUILT: u8 = 125;
 
-/// The program that is its own helper: this very one, also when its file has been replaced.
-#[cfg(target_os = "linux")]
-#[expect(clippy::unnecessary_wraps, reason = "on other systems it may not be known")]
-pub fn program() -> io::Result<PathBuf> {
-    Ok("/proc/self/exe".into())
+/// Another program that is the helper.
+static OTHER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes another program the helper of this process: for one that is no sheaf itself, such as a test. To be called before the
+/// first command.
+pub fn use_helper(program: PathBuf) {
+    if OTHER.set(program).is_ok() {
+        super::probe::can_help();
+    }
 }
 
-/// The same as far as the system knows it.
-#[cfg(not(target_os = "linux"))]
+/// The program that is the helper: this very one, also when its file has been replaced, as far as the system knows it.
 pub fn program() -> io::Result<PathBuf> {
-    std::env::current_exe()
+    match OTHER.get() {
+        Some(other) => Ok(other.clone()),
+        None if cfg!(target_os = "linux") => Ok("/proc/self/exe".into()),
+        None => std::env::current_exe(),
+    }
 }
 
 /// The helper with its order.

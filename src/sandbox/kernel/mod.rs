@@ -34,6 +34,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 #[cfg(target_os = "linux")]
 pub use batch::{End, Report};
+pub use helper::use_helper;
 pub use helper::{
     FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, USER_DESCRIPTOR, WORD, command, hand_down,
     handed_over, program,

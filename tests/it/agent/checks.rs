@@ -9,6 +9,34 @@ use sheaf::{
 
 use super::*;
 
+/// Names the sandbox's helper for a process that runs one test.
+const HELPER: &str = "SHEAF_TEST_HELPER";
+
+/// Returns true in a process that runs this test only, and commands in the sandbox: the helper is chosen for a whole process.
+/// Elsewhere it runs that process, and fails as it does.
+fn in_own_process(test: &str) -> bool {
+    if let Some(helper) = std::env::var_os(HELPER) {
+        sheaf::sandbox::use_helper(helper.into());
+        if Commands::tier() == Tier::None {
+            crate::skipped("there is no sandbox here, and without one no checker starts");
+            return false;
+        }
+        return true;
+    }
+    let output = std::process::Command::new(std::env::current_exe().expect("it runs"))
+        .args(["--exact", &format!("agent::checks::{test}"), "--nocapture"])
+        .env(HELPER, env!("CARGO_BIN_EXE_sheaf"))
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let said = format!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    if let Some((_, why)) = said.split_once("SKIPPED: ") {
+        crate::skipped(why.lines().next().unwrap_or_default());
+    }
+    false
+}
+
 /// A checker of the user's, which finds something in `notes.md`.
 fn settings(trusted: &[&Path]) -> Settings {
     let words = ["sh", "-c", "echo 'notes.md:2: warning: too short'"].map(str::to_owned);
@@ -43,7 +71,7 @@ fn messages(script: &Script) -> Vec<String> {
 
 #[tokio::test]
 async fn what_they_find_goes_with_the_next_message() {
-    if Commands::tier() == Tier::None {
+    if !in_own_process("what_they_find_goes_with_the_next_message") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -136,7 +164,7 @@ fn told(script: &Script) -> Vec<String> {
 
 #[tokio::test]
 async fn the_result_of_a_change_says_what_is_new_and_no_more_than_three_times_a_file() {
-    if Commands::tier() == Tier::None {
+    if !in_own_process("the_result_of_a_change_says_what_is_new_and_no_more_than_three_times_a_file") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -170,7 +198,7 @@ async fn the_result_of_a_change_says_what_is_new_and_no_more_than_three_times_a_
 
 #[tokio::test]
 async fn a_change_does_not_wait_for_a_checker_that_takes_long_or_may_not_run() {
-    if Commands::tier() == Tier::None {
+    if !in_own_process("a_change_does_not_wait_for_a_checker_that_takes_long_or_may_not_run") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -212,7 +240,7 @@ fn fake() -> LanguageServer {
 
 #[tokio::test]
 async fn what_language_servers_say_goes_with_the_next_message_too() {
-    if Commands::tier() == Tier::None {
+    if !in_own_process("what_language_servers_say_goes_with_the_next_message_too") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -245,7 +273,7 @@ async fn what_language_servers_say_goes_with_the_next_message_too() {
 
 #[tokio::test]
 async fn a_checker_that_takes_long_keeps_no_language_server_from_looking() {
-    if Commands::tier() == Tier::None {
+    if !in_own_process("a_checker_that_takes_long_keeps_no_language_server_from_looking") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

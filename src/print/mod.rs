@@ -187,6 +187,7 @@ pub async fn run(
     let mut dialogue = Dialogue::new(input, mode, transcript.exchanges.len(), options.budget);
     let mut printer = Printer::new(transcript, options, outputs, answers_one, link.about().is_replay);
     printer.questions.is_heard = dialogue.hears();
+    printer.questions.is_afar = answers_one && !link.about().runs;
     printer.questions.may_answer |= dialogue.hears();
     printer.print_init(link.about().model.as_deref());
     if let Some(submit) = submit {
@@ -341,6 +342,7 @@ impl<'a> Printer<'a> {
                 asked: HashSet::new(),
                 is_asked,
                 is_replay,
+                is_afar: false,
                 wants_sandbox: options.wants_sandbox,
                 no_sandbox: false,
                 refused: false,

@@ -35,6 +35,8 @@ pub(super) struct Questions {
     pub(super) is_asked: bool,
     /// True for a recording, which takes answers whatever it says.
     pub(super) is_replay: bool,
+    /// True if a server runs the calls: no flag of ours allows them.
+    pub(super) is_afar: bool,
     pub(super) wants_sandbox: bool,
     pub(super) no_sandbox: bool,
     pub(super) refused: bool,

@@ -369,13 +369,18 @@ fn a_run_without_a_screen_ends_at_a_question_of_a_server_and_the_next_one_answer
     let (result, err, code) = run(&["--continue", "Postgres"]);
     assert_eq!((code, &result["result"]), (Some(0), &json!("Postgres then.")), "{err}");
     assert_eq!(result.get("finishReason"), None, "{result}");
-    let heard = model.requests()[1]["messages"].to_string();
-    assert!(heard.contains("Which database? -> "), "{heard}");
+    let heard = model.requests()[1]["messages"].as_array().expect("messages")[1..].to_vec();
+    let heard = Value::from(heard).to_string();
+    assert!(heard.contains("Which database? -> Postgres"), "{heard}");
     assert!(!heard.contains("skipped") && !heard.contains("nobody"), "{heard}");
     // What needs a yes is refused by the server, and counts here, too.
     let (_, err, code) = run(&["write it"]);
     assert_eq!(code, Some(4), "{err}");
     assert!(err.starts_with("refused: ") && err.contains("one.txt"), "{err}");
+    assert!(
+        err.contains("only the settings of the gateway") && !err.contains("--allow"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -128,6 +128,35 @@ async fn an_approval_is_refused_when_nobody_is_there() {
 }
 
 #[tokio::test]
+async fn a_refused_approval_is_named_by_its_action() {
+    for (subject, named) in [
+        (
+            r#"{"type":"terminal_command","metadata":{"command":"git push"}}"#,
+            "git push",
+        ),
+        (
+            r#"{"type":"file_edit","metadata":{"operation":"delete","filePath":"a.txt"}}"#,
+            "delete a.txt",
+        ),
+        (
+            r#"{"type":"tool_call","metadata":{"toolName":"web_fetch","arguments":{"url":"https://x"}}}"#,
+            r#"web_fetch {"url":"https://x"}"#,
+        ),
+    ] {
+        let with_subject = format!("\"subject\":{subject},\"questions\":");
+        let asked = APPROVAL.replace("\"questions\":", &with_subject);
+        let printed = print(
+            &played(&asked, Audience::Asking),
+            Some(submit()),
+            Format::Documents,
+            None,
+        )
+        .await;
+        assert_eq!(printed.err, format!("refused: {named}\n"));
+    }
+}
+
+#[tokio::test]
 async fn a_plain_question_that_nobody_can_answer_ends_the_run() {
     let question = APPROVAL.replace("\"kind\":\"approval\",", "");
     let hint = "question: Allow `git push`?\n  sheaf cannot ask you here; `sheaf -p --continue ANSWER` answers\n";

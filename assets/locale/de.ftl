@@ -109,6 +109,7 @@ key-send = senden
 key-back = zurück
 key-confirm = bestätigen
 key-retry = nochmal
+key-tab-build = tab, dann b
 key-tab-retry = tab, dann r
 key-review = prüfen
 receipt-tests = Tests
@@ -222,7 +223,7 @@ plan-key-remove = löschen
 plan-key-move = schieben
 todo-word = Todo
 todo-after = nach { $places }
-todo-progress = { $done } von { $count }
+todo-progress = { $done } von { $count } erledigt
 todo-unchanged = keine Änderungen
 
 ## Sätze des Agenten
@@ -363,6 +364,7 @@ undo-is-cut = ein Rückgängigmachen wurde abgebrochen; `sheaf undo` beendet es
 done-unchanged = unverändert: { $what }
 done-branched = weiter nach { $address } · /branches für den Rest
 done-branched-start = weiter von vorn · /branches zeigt das Verlassene
+done-mode = Modus ist jetzt { $mode } · shift+tab
 done-trusted = diesem Ordner vertraut · /trust zum Ändern
 done-distrusted = vertraut diesem Ordner nicht mehr · /trust zum Ändern
 done-trust-passed = Regeln dieses Ordners bleiben aus · /trust zum Ändern
@@ -548,7 +550,7 @@ about-branch = nach dem gewählten Dokument auf einem neuen Branch weitermachen:
 hint-reword = umformulieren
 about-reword = eine Nachricht ändern und auf einem neuen Branch senden: `/reword 7`
 hint-again = noch einmal
-about-again = den gewählten Aufruf wiederholen oder die Frage neu beantworten: `/again 7.3`
+about-again = die letzte Antwort wiederholen, oder einen Aufruf oder eine Frage: `/again 7.3`
 hint-conversation-new = neu
 about-conversation-new = ein neues Gespräch beginnen; dieses ist gespeichert
 hint-conversation-clear = neu
@@ -806,7 +808,7 @@ action-not-sent = nicht gesendet: { $peer } schreibt dieses Gespräch; { $comman
 action-runs-nothing = { $peer } kann deine Befehle nicht ausführen; der Agent von sheaf kann es
 action-run-later = arbeitet noch; Befehle gehen nach der Antwort, oder esc stoppt sie
 action-again-stands = schon angewendet; zuerst /undo { $address }
-action-again-what = nur Aufrufe und Fragen lassen sich wiederholen; /branch geht bei jedem Dokument
+action-again-what = nur Aufrufe und Fragen lassen sich wiederholen; /again allein wiederholt die letzte Antwort
 action-which-document = welches Dokument? Tippe seine Nummer (7.3) oder wähle es mit tab
 action-not-here = { $word } ist nicht auf diesem Branch
 action-makes-no-calls = { $peer } kann keine Aufrufe wiederholen; der Agent von sheaf kann es
@@ -1260,6 +1262,7 @@ footer-previous = zurück
 footer-end-search = Suche aus
 footer-everything = alles
 footer-fold = klappen
+footer-note = merken oder senden
 footer-plan = Plan
 
 ## Seiten
@@ -1328,12 +1331,12 @@ permissions-run-ask = Befehle und Dateiänderungen fragen.
 permissions-run-list = Befehle fragen; Dateiänderungen nicht, sie lassen sich rückgängig machen.
 permissions-run-sandbox = Befehle und Dateiänderungen laufen ohne Frage, solange die volle Sandbox aktiv ist.
 permissions-run-force = Nur geschützte Dateien fragen.
-permissions-doubtful = Eine Regel, die verbietet oder fragt, ist nicht lesbar. Bis du sie korrigierst, fragt alles. /problems zeigt sie.
+permissions-doubtful = Eine Regel, die verbietet oder fragt, ist nicht lesbar; deshalb fragt alles: /problems zeigt sie.
 permissions-deny = Nie
 permissions-ask = Fragt immer
 permissions-allow = Erlaubt
 permissions-session = Für diese Sitzung erlaubt
-permissions-where = Mit „immer“ gesicherte Regeln stehen unter [approvals] in deiner config.toml. /permissions reset widerruft, was du für diese Sitzung erlaubt hast.
+permissions-where = „Immer“ sichert in [approvals] deiner config.toml; /permissions reset widerruft die Regeln dieser Sitzung.
 
 ## Teile des Kontexts
 
@@ -1398,9 +1401,15 @@ wall-landlock-old = Version { $version }: Dateien, aber keine Signale und abstra
 wall-no-landlock = dieser Kernel unterstützt es nicht
 wall-needless = nicht nötig
 wall-note-here-only = Nur für dieses Gespräch: { $why }
-wall-note-halted = Ein Befehl hat geschützte Dateien geändert. In diesem Gespräch fragt jetzt jeder Befehl, und neue Dateien ganz oben sind gesperrt.
-wall-note-guarded = In diesem Ordner gilt guard: Befehle, die du erlaubst, dürfen in den ganzen Workspace schreiben. Geschützte Dateien (.git, Einstellungen von Editoren und Agenten, ignorierte Dateien) werden vor und nach jedem Befehl verglichen und aus einer Kopie wiederhergestellt. Dazwischen sind sie wirklich geändert, und Programme, die sie lesen, sehen das. Gelöschte git-Objekte sind verloren. Ändert ein Befehl geschützte Dateien, erfährst du es, und spätere Befehle fragen. Ordner mit Geheimnissen bleiben gesperrt. /sandbox strict schaltet guard ab.
-wall-note-strict = Befehle können ganz oben im Workspace keine Dateien anlegen oder ersetzen, damit sich keine geschützte Datei ändert. Stört das, erlaubt es /sandbox guard in diesem Ordner und stellt geschützte Dateien wieder her.
+wall-note-halted = Ein Befehl hat geschützte Dateien geändert. In diesem Gespräch fragt nun jeder Befehl; neue Dateien ganz oben sind gesperrt.
+wall-note-guarded = In diesem Ordner gilt guard: Befehle, die du erlaubst, dürfen in den ganzen Workspace schreiben.
+wall-note-guarded-files = Nach jedem Befehl werden geschützte Dateien (.git, Einstellungen von Editoren und Agenten, ignorierte Dateien) wiederhergestellt.
+wall-note-guarded-meanwhile = Bis dahin sind sie wirklich geändert, und Programme, die sie lesen, sehen das.
+wall-note-guarded-lost = Gelöschte git-Objekte sind verloren.
+wall-note-guarded-after = Ändert ein Befehl geschützte Dateien, erfährst du es, und spätere Befehle fragen.
+wall-note-guarded-off = Ordner mit Geheimnissen bleiben gesperrt. /sandbox strict schaltet guard ab.
+wall-note-strict = Befehle können ganz oben keine Dateien anlegen oder ersetzen; so bleibt jede geschützte Datei unverändert.
+wall-note-strict-off = Stört das: /sandbox guard erlaubt es und stellt geschützte Dateien wieder her.
 wall-note-needless = guard ist für lückenhafte Sandboxes. Hier schützt der Kernel diese Dateien schon.
 
 ## Meldungen rechts in der Fußzeile
@@ -1431,6 +1440,8 @@ news-problems = { $count ->
 
 message-build = { $plan } bauen
 message-build-edited = { $plan } wie bearbeitet bauen
+message-instructions = Anweisungen, { $count } Zeilen
+message-with-plan = mit deinem bearbeiteten Plan
 pasted-lines = { $count } Zeilen eingefügt
 pasted-characters = { $count } Zeichen eingefügt
 

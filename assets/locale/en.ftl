@@ -112,6 +112,7 @@ key-send = send
 key-back = back
 key-confirm = confirm
 key-retry = retry
+key-tab-build = tab, then b
 key-tab-retry = tab, then r
 key-review = review
 receipt-tests = tests
@@ -225,7 +226,7 @@ plan-key-remove = delete
 plan-key-move = move
 todo-word = todo
 todo-after = after { $places }
-todo-progress = { $done } of { $count }
+todo-progress = { $done } of { $count } done
 todo-unchanged = no changes
 
 ## Sentences of the agent
@@ -366,6 +367,7 @@ undo-is-cut = an undo was interrupted; `sheaf undo` finishes it
 done-unchanged = unchanged: { $what }
 done-branched = continues after { $address } · /branches for the rest
 done-branched-start = continues from the start · /branches shows what you left
+done-mode = mode is { $mode } now · shift+tab
 done-trusted = trusted this folder · /trust to change
 done-distrusted = stopped trusting this folder · /trust to change
 done-trust-passed = this folder's rules stay off · /trust to change
@@ -551,7 +553,7 @@ about-branch = continue after the selected document on a new branch: `/branch 7.
 hint-reword = reword
 about-reword = edit a message and send it on a new branch: `/reword 7`
 hint-again = again
-about-again = run the selected call again, or answer the question again: `/again 7.3`
+about-again = repeat the last answer, or a call or question: `/again 7.3`
 hint-conversation-new = new
 about-conversation-new = start a new conversation; this one is saved
 hint-conversation-clear = new
@@ -809,7 +811,7 @@ action-not-sent = not sent: { $peer } writes this conversation; { $command } con
 action-runs-nothing = { $peer } cannot run your commands; sheaf's own agent can
 action-run-later = still working; run commands after the answer, or esc stops it
 action-again-stands = already applied; /undo { $address } first
-action-again-what = only calls and questions can run again; /branch works on any document
+action-again-what = only calls and questions run again; /again alone repeats the last answer
 action-which-document = which document? type its number (7.3), or select it with tab
 action-not-here = { $word } is not on this branch
 action-makes-no-calls = { $peer } cannot repeat calls; sheaf's own agent can
@@ -1263,6 +1265,7 @@ footer-previous = previous
 footer-end-search = end search
 footer-everything = show all
 footer-fold = fold
+footer-note = remember or send
 footer-plan = plan
 
 ## Pages
@@ -1331,12 +1334,12 @@ permissions-run-ask = Commands and file changes ask.
 permissions-run-list = Commands ask; file changes do not, and can be undone.
 permissions-run-sandbox = Commands and file changes run without asking while the full sandbox is active.
 permissions-run-force = Only protected files ask.
-permissions-doubtful = A deny or ask rule could not be read. Until you fix it, everything asks. /problems shows it.
+permissions-doubtful = A deny or ask rule cannot be read, so everything asks: /problems shows it.
 permissions-deny = Never
 permissions-ask = Always ask
 permissions-allow = Allowed
 permissions-session = Allowed for this session
-permissions-where = Rules saved by "always" are under [approvals] in your config.toml. /permissions reset revokes what you allowed for this session.
+permissions-where = "always" saves to [approvals] in your config.toml; /permissions reset revokes this session's rules.
 
 ## Parts of the context
 
@@ -1401,9 +1404,15 @@ wall-landlock-old = version { $version }: files, but no signals and abstract soc
 wall-no-landlock = this kernel does not support it
 wall-needless = not needed
 wall-note-here-only = For this conversation only: { $why }
-wall-note-halted = A command changed protected files. In this conversation each command now asks, and new top-level files are blocked.
-wall-note-guarded = Guard is on in this folder: commands you allow may write the whole workspace. Protected files (.git, editor and agent settings, ignored files) are compared before and after each command and restored from a copy. In between they are really changed, and programs that read them see it. Deleted git objects are lost. If a command changes protected files you are told, and later commands ask. Folders with secrets stay closed. /sandbox strict turns guard off.
-wall-note-strict = Commands cannot create or replace top-level files in the workspace, so no protected file can change. If this blocks your work, /sandbox guard allows it in this folder and restores protected files.
+wall-note-halted = A command changed protected files. In this conversation, commands ask; new top-level files are blocked.
+wall-note-guarded = Guard is on in this folder: commands you allow may write the whole workspace.
+wall-note-guarded-files = After each command, protected files (.git, editor and agent settings, ignored files) are restored.
+wall-note-guarded-meanwhile = Until then they are really changed, and programs that read them see it.
+wall-note-guarded-lost = Deleted git objects are lost.
+wall-note-guarded-after = If a command changes protected files you are told, and later commands ask.
+wall-note-guarded-off = Folders with secrets stay closed. /sandbox strict turns guard off.
+wall-note-strict = Commands cannot create or replace top-level files, so no protected file can change.
+wall-note-strict-off = If this blocks your work: /sandbox guard allows it and restores protected files.
 wall-note-needless = Guard is for partial sandboxes. Here the kernel already protects these files.
 
 ## Messages at the right of the footer
@@ -1430,10 +1439,12 @@ news-problems = { $count ->
    *[other] { $count } problems in the settings: /problems
 }
 
-## Pasted text in the draft
+## Parts of a message that were not typed
 
 message-build = Build { $plan }
 message-build-edited = Build { $plan } as edited
+message-instructions = instructions, { $count } lines
+message-with-plan = with your edited plan
 pasted-lines = pasted { $count } lines
 pasted-characters = pasted { $count } characters
 

@@ -19,8 +19,6 @@ pub struct Writer {
     /// Number of documents that have started.
     count: u64,
     open: Option<OpenDocument>,
-    /// A line of ours that waits for the end of what the model is writing.
-    note: Option<String>,
 }
 
 #[derive(Debug)]
@@ -38,7 +36,6 @@ impl Writer {
             segmenter: Segmenter::default(),
             count: 0,
             open: None,
-            note: None,
         }
     }
 
@@ -48,25 +45,10 @@ impl Writer {
         self.write(segments)
     }
 
-    /// Writes a line of ours as a text of its own: now, or as soon as what the model is writing has ended. Replaces one that
-    /// still waits.
-    pub fn note(&mut self, line: String) -> Vec<Event> {
-        self.note = Some(line);
-        if self.segmenter.is_within() {
-            return Vec::new();
-        }
-        self.flush()
-    }
-
     /// Ends the document that the text has open: before anything else starts, and at the end.
     pub fn flush(&mut self) -> Vec<Event> {
         let segments = self.segmenter.finish();
-        let mut events = self.write(segments);
-        if let Some(line) = self.note.take() {
-            events.extend(self.text(&line));
-            events.extend(self.flush());
-        }
-        events
+        self.write(segments)
     }
 
     /// Like [`Self::flush`], when the text was cut off: the document that was being written is incomplete.

@@ -166,18 +166,26 @@ impl Arguments {
     }
 }
 
-/// Returns a hint if the first argument looks like a subcommand but is none, and what follows is no prose: the line
-/// would otherwise become a request to a model.
+/// Returns a hint if the first argument looks like a subcommand but is none, and what follows is no prose or begins with a
+/// subcommand of it: the line would otherwise become a request to a model.
 pub fn mistyped(line: &[OsString]) -> Option<String> {
     let definition = Arguments::definition();
     let [_, word, rest @ ..] = line else { return None };
     let word = word.to_str()?;
     let is_word = !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_whitespace);
     if let ("help", [topic]) = (word, rest) {
-        let topic = topic.to_str()?;
-        let near = nearest_command(&definition, topic).filter(|it| *it != topic)?;
+        let topic = topic
+            .to_str()
+            .filter(|it| !it.contains(char::is_whitespace) && !it.starts_with('-'))?;
+        if topic == "help" || definition.find_subcommand(topic).is_some() {
+            return None;
+        }
+        let next = match nearest_command(&definition, topic) {
+            Some(near) => format!("did you mean `sheaf help {near}`?"),
+            None => "`sheaf --help` lists them".to_owned(),
+        };
         return Some(format!(
-            "`{topic}` is not a command\n  did you mean `sheaf help {near}`?"
+            "`{topic}` is not a command\n  {next}\n  to send it as a prompt: sheaf -- help {topic}"
         ));
     }
     if !is_word || word == "help" || definition.find_subcommand(word).is_some() {
@@ -202,16 +210,19 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
     let mut has_sub = false;
     while let Some(it) = rest.next() {
         let is_sub = subcommand.is_some_and(|command| command.find_subcommand(&*it).is_some());
-        if it == "--" || it == "--print" || it.starts_with("-p") {
+        if it == "--print" || it.starts_with("-p") || it == "--" && !has_sub {
             return None;
+        } else if it == "--" {
+            // What follows is for the subcommand.
+            break;
         } else if it.starts_with('-') {
             // The value of a flag is no prose.
             if takes_value(&it) {
                 rest.next();
             }
-        } else if is_sub && !has_sub {
+        } else if is_sub {
             has_sub = true;
-        } else {
+        } else if !has_sub {
             return None;
         }
     }
@@ -565,7 +576,6 @@ pub enum Task {
     Mcp(Mcp),
     /// Print shell completions
     #[command(
-        hide = true,
         after_help = "Examples:\n  sheaf completions bash > ~/.local/share/bash-completion/completions/sheaf\n  \
                       sheaf completions zsh > ~/.zfunc/_sheaf\n  \
                       sheaf completions fish > ~/.config/fish/completions/sheaf.fish"
@@ -575,10 +585,7 @@ pub enum Task {
         shell: clap_complete::Shell,
     },
     /// Print the man page
-    #[command(
-        hide = true,
-        after_help = "Examples:\n  sheaf man | man -l -\n  sheaf man --dir ~/.local/share/man/man1"
-    )]
+    #[command(after_help = "Examples:\n  sheaf man | man -l -\n  sheaf man --dir ~/.local/share/man/man1")]
     Man {
         /// Write a page for sheaf and one for each subcommand into this folder
         #[arg(long, value_name = "DIR")]
@@ -1471,6 +1478,14 @@ mod tests {
             (&["help", "stauts"], Some("sheaf help status")),
             (&["help", "status"], None),
             (&["help"], None),
+            (&["help", "help"], None),
+            (&["help", "me", "with", "this"], None),
+            (&["help me"], None),
+            (&["confg", "get", "model"], Some("sheaf config")),
+            (&["pluginn", "add", "./x"], Some("sheaf plugin")),
+            (&["mpc", "add", "time", "--", "uvx", "x"], Some("sheaf mcp")),
+            (&["confg", "the", "parser"], None),
+            (&["confg", "get", "model", "-p"], None),
             (&["update"], Some("sheaf --version")),
             (&["upgrade"], Some("sheaf --version")),
             (&["version"], Some("sheaf --version")),
@@ -1506,6 +1521,13 @@ mod tests {
                 "{words:?}"
             );
         }
+        // A word that is near none.
+        let line = ["sheaf", "help", "nosuch"].map(OsString::from);
+        let hint = mistyped(&line).expect("a hint");
+        assert!(
+            hint.contains("`nosuch` is not a command") && hint.contains("sheaf --help"),
+            "{hint}"
+        );
     }
 
     #[test]

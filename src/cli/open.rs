@@ -75,6 +75,7 @@ pub fn link(
             let context = workspace_context(settings, it, talk);
             let settings = http::Settings {
                 tools: talk.tools.clone(),
+                accepts_answers: talk.is_attended || talk.is_answered,
                 ..gateway_settings(settings, it, environment, Some(context), talk.is_attended)?
             };
             Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))
@@ -513,6 +514,7 @@ impl ServeSource {
                     context: request.context.clone().map(Into::into),
                     tools: request.tools.clone(),
                     available_tools: request.available_tools.clone(),
+                    accepts_answers: asker == Asker::Live,
                     ..(**settings).clone()
                 };
                 Arc::new(Http::start(settings, log)?)

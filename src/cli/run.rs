@@ -62,7 +62,11 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
         }
     }
     if let Some(most) = wanted.max_budget_usd {
-        settings.agent.max_dollars = Some(settings.agent.max_dollars.map_or(most, |it| it.min(most)));
+        let is_least = settings.agent.max_dollars.is_none_or(|it| most < it);
+        if is_least {
+            settings.agent.max_dollars = Some(most);
+            settings.agent.is_budget_given = true;
+        }
     }
     if let Some(most) = wanted.max_turns {
         settings.agent.max_requests = most;
@@ -142,6 +146,7 @@ pub fn options(base: &CliContext, printing: &OutputArguments, common: &CommonArg
         is_partial: printing.stream_partial_output,
         has_thinking: printing.include_thinking,
         has_progress: printing.output_format == OutputFormat::Text && io::stderr().is_terminal(),
+        is_held: printing.output.is_some() || !io::stdout().is_terminal(),
         session: SessionInfo {
             id,
             workspace: base.workspace.clone(),
@@ -178,7 +183,7 @@ pub fn missing_sandbox(base: &CliContext) -> Option<String> {
     })
 }
 
-/// Returns the source of the API key in the words of Cursor's command line.
+/// Returns the source of the API key: `login`, `env` and `flag` in the words of Cursor's command line, `settings` or `none`.
 fn key_source(base: &CliContext) -> &'static str {
     let (source, path) = match base.settings.upstream() {
         Upstream::Gateway(it) => (&it.token, "gateway.token".to_owned()),
@@ -189,10 +194,9 @@ fn key_source(base: &CliContext) -> &'static str {
     match (source, layer) {
         (KeySource::Variables(_), _) | (KeySource::Given(_), Layer::Environment) => "env",
         (KeySource::Given(_), Layer::Flag) => "flag",
-        (
-            KeySource::None | KeySource::Given(_) | KeySource::Command(_) | KeySource::File(_) | KeySource::Keyring(_),
-            _,
-        ) => "login",
+        (KeySource::Given(_) | KeySource::Command(_), _) => "settings",
+        (KeySource::None, _) => "none",
+        (KeySource::File(_) | KeySource::Keyring(_), _) => "login",
     }
 }
 

@@ -551,6 +551,8 @@ settings! {
         pub max_dollars: Option<f64> = None, ValueKind::Number, variable;
         /// The same for a whole conversation.
         pub max_dollars_in_all: Option<f64> = None, ValueKind::Number, variable;
+        /// True if `max_dollars` is that of `--max-budget-usd`.
+        pub is_budget_given: bool = false;
     }
 }
 

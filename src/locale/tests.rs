@@ -160,8 +160,6 @@ fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
 
 #[test]
 fn english_is_short_and_plain() {
-    // Paragraphs of pages, which wrap.
-    let is_paragraph = |id: &str| id.starts_with("wall-note-") || id.starts_with("permissions-");
     let strange = [
         "nobody",
         "somebody",
@@ -191,7 +189,7 @@ fn english_is_short_and_plain() {
                 is_counted
             })
             .count();
-        assert!(words <= 15 || is_paragraph(id), "{id}: {words} words: {text}");
+        assert!(words <= 15, "{id}: {words} words: {text}");
         for phrase in strange {
             assert!(!text.contains(phrase), "{id}: `{phrase}`: {text}");
         }

@@ -73,6 +73,8 @@ pub struct PrintOptions {
     pub has_thinking: bool,
     /// With [`Format::Text`]: tool calls and retries are reported on standard error.
     pub has_progress: bool,
+    /// With [`Format::Text`]: a text is printed once it is complete; one that broke off and was asked for again is left out.
+    pub is_held: bool,
     pub session: SessionInfo,
     /// Mode of the messages of `input`, if there is no other.
     pub mode: Mode,
@@ -192,9 +194,12 @@ pub async fn run(
     );
     let mut printer = Printer::new(transcript, options, outputs, answers_one, link.about().is_replay);
     printer.questions.is_heard = dialogue.hears();
+    printer.questions.is_afar = answers_one && !link.about().runs;
+    printer.questions.may_answer |= dialogue.hears();
     printer.print_init(link.about().model.as_deref());
     if let Some(submit) = submit {
-        link.send(dialogue.submit(submit.message, printer.first));
+        let message = questions::answering(&printer.transcript, submit.message);
+        link.send(dialogue.submit(message, printer.first));
     }
     let mut stopped = None;
     let mut last = None;
@@ -328,7 +333,7 @@ impl<'a> Printer<'a> {
             transcript,
             format: options.format,
             outputs,
-            text: TextPrinter::new(options.approver.is_some()),
+            text: TextPrinter::new(options.approver.is_some(), options.is_held),
             stream: CursorStream::new(options.session, options.is_partial, options.has_thinking),
             progress: options.has_progress.then(ProgressState::default),
             structured: StructuredAnswer {
@@ -337,11 +342,14 @@ impl<'a> Printer<'a> {
             },
             questions: Questions {
                 is_heard: false,
+                may_answer: options.approver.is_some(),
+                unanswered: None,
                 approver: options.approver,
                 approval: None,
                 asked: HashSet::new(),
                 is_asked,
                 is_replay,
+                is_afar: false,
                 wants_sandbox: options.wants_sandbox,
                 no_sandbox: false,
                 refused: false,
@@ -433,9 +441,10 @@ impl<'a> Printer<'a> {
         self.stream.end_turn();
         self.first = self.transcript.exchanges.len();
         self.failure = None;
+        self.questions.unanswered = None;
         self.questions.refused = false;
         self.questions.no_sandbox = false;
-        ending
+        if is_cancelled { RunOutcome::Failed } else { ending }
     }
 
     /// Prints text exactly as the model wrote it, if the link says it.
@@ -457,7 +466,8 @@ impl<'a> Printer<'a> {
             // Code and citations are parts of the text.
             let opened = self.transcript.get(place);
             if opened.is_some_and(|it| it.kind.row().group != KindGroup::Text) {
-                self.text.pause();
+                let text = self.text.pause();
+                self.is_broken |= self.outputs.answer(&text).is_err();
             }
         }
     }
@@ -544,11 +554,9 @@ impl<'a> Printer<'a> {
                 // Readers take a `result` line for success, whatever it contains.
                 (RunOutcome::Answered | RunOutcome::Refused | RunOutcome::NoSandbox, Some(it)) => {
                     let took_ms = it.last_ms.saturating_sub(it.at_ms);
-                    json::line(
-                        &self
-                            .stream
-                            .result(&it.response, took_ms, self.structured.value.as_ref()),
-                    )
+                    let question = self.waiting_question().and_then(|it| self.transcript.get(it));
+                    let value = self.structured.value.as_ref();
+                    json::line(&self.stream.result(&it.response, took_ms, value, question))
                 }
                 (
                     RunOutcome::Answered
@@ -571,6 +579,13 @@ impl<'a> Printer<'a> {
         self.transcript.exchanges.len() > self.first && !self.transcript.is_running()
     }
 
+    /// The question of this run that waits for an answer: it ended the answer, or the answer was ended for it.
+    fn waiting_question(&self) -> Option<DocumentIndex> {
+        let waiting = || self.transcript.open_question().filter(|_| self.questions.is_asked);
+        let question = self.questions.unanswered.or_else(waiting);
+        question.filter(|it| it.exchange >= self.first)
+    }
+
     fn ending(&mut self) -> RunOutcome {
         if self.is_broken || self.failure.is_some() {
             return RunOutcome::Failed;
@@ -579,11 +594,7 @@ impl<'a> Printer<'a> {
         let is_failed = |it: &&Exchange| it.response.status() == Status::Error || ends_badly(&it.response);
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
-            if let Some(question) = self
-                .transcript
-                .open_question()
-                .filter(|it| self.questions.is_asked && it.exchange >= self.first)
-            {
+            if let Some(question) = self.waiting_question() {
                 let asked = self.transcript.get(question).and_then(Document::clarification);
                 let asked = asked
                     .as_ref()

@@ -11,8 +11,11 @@ use super::{
     json,
 };
 use crate::{
-    protocol::{ClarificationResponse, Command, Document, DocumentId, Outcome, Turn, View},
-    transcript::is_approval,
+    protocol::{
+        ClarificationResponse, Command, Document, DocumentId, Message, Outcome, QuestionAnswer, Turn, View,
+        document::{Question, QuestionOption},
+    },
+    transcript::{DocumentIndex, Transcript, is_approval},
 };
 
 /// Refused questions and permissions of the run.
@@ -20,6 +23,10 @@ pub(super) struct Questions {
     /// True while questions can be answered from standard input.
     pub(super) is_heard: bool,
     pub(super) approver: Option<Approver>,
+    /// True if the run began with somebody who may answer: a program, or who writes standard input.
+    pub(super) may_answer: bool,
+    /// The question that the run was ended for.
+    pub(super) unanswered: Option<DocumentIndex>,
     /// The decision of the program that is being waited for.
     pub(super) approval: Option<BoxFuture<'static, (Turn, DocumentId, Decision)>>,
     /// Questions that were printed or given to the program.
@@ -28,6 +35,8 @@ pub(super) struct Questions {
     pub(super) is_asked: bool,
     /// True for a recording, which takes answers whatever it says.
     pub(super) is_replay: bool,
+    /// True if a server runs the calls: no flag of ours allows them.
+    pub(super) is_afar: bool,
     pub(super) wants_sandbox: bool,
     pub(super) no_sandbox: bool,
     pub(super) refused: bool,
@@ -47,17 +56,59 @@ fn is_for_program(document: &Document) -> bool {
     is_approval(document) && tool != Some("switch_mode")
 }
 
-/// Returns what an approval is about, for a line: the command, or the path, or the arguments.
-fn subject_of(metadata: &Value) -> String {
-    let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
-    text("command")
-        .or_else(|| text("filePath"))
-        .or_else(|| metadata.get("arguments").map(Value::to_string))
-        .unwrap_or_default()
+/// Returns what a question is about, for a line: of an approval the action, otherwise the words of the question.
+fn what_is_asked(document: &Document) -> String {
+    let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
+    let member = |name: &str| subject.and_then(|it| it.get(name));
+    let text = |name: &str| member(name).and_then(Value::as_str);
+    let action = if let Some(command) = text("command") {
+        Some(command.to_owned())
+    } else if let Some(path) = text("filePath") {
+        Some(format!("{} {path}", text("operation").unwrap_or("edit")))
+    } else {
+        let arguments = member("arguments").map(Value::to_string).unwrap_or_default();
+        text("toolName").map(|it| format!("{it} {arguments}").trim_end().to_owned())
+    };
+    action.unwrap_or_else(|| {
+        let View::Clarification(it) = document.view() else {
+            return String::new();
+        };
+        it.questions.first().map_or(it.content, |it| it.text).to_owned()
+    })
+}
+
+/// Returns a message that follows a question which ended the last answer, as its answer: the option that it names, or its words.
+/// Other messages, and those after an approval, stay as they are.
+pub(super) fn answering(transcript: &Transcript, message: Message) -> Message {
+    let place = transcript.open_question();
+    let document = place.and_then(|it| transcript.get(it)).filter(|it| !is_approval(it));
+    let asked = document.and_then(|it| Some((it, it.clarification()?)));
+    let Some((document, asked)) = asked.filter(|_| message.clarification_response.is_none()) else {
+        return message;
+    };
+    let words = message.content.trim();
+    let answer = |question: &Question<'_>| {
+        let is_meant = |it: &&QuestionOption<'_>| [it.id, it.label].iter().any(|it| it.eq_ignore_ascii_case(words));
+        let option = question.options.iter().find(is_meant);
+        QuestionAnswer {
+            question_id: question.id.to_owned(),
+            selected_option_ids: option.map(|it| it.id.to_owned()).into_iter().collect(),
+            free_text: option.is_none().then(|| words.to_owned()),
+            hunks: Vec::new(),
+        }
+    };
+    let answers = asked.questions.iter().map(answer).collect();
+    let response = ClarificationResponse::new(document.id.clone(), Outcome::Answered, answers);
+    Message {
+        content: asked.readable(&response),
+        clarification_response: Some(response),
+        ..message
+    }
 }
 
 impl Printer<'_> {
-    /// Skips an open question and refuses an open approval: nobody can answer.
+    /// Refuses an open approval, and ends the answer at an open question, since nobody can answer. A run that had somebody who
+    /// answers skips the question instead: what it started goes on.
     ///
     /// Only while the response runs and can take it. An answer that has to be the next message is not given: nobody wrote it.
     pub(super) fn decline(&mut self) -> Option<Command> {
@@ -94,13 +145,17 @@ impl Printer<'_> {
             return None;
         }
         let reason = "the question could not be shown: sheaf runs without a screen";
-        if is_approval(document) && !self.questions.refused {
-            self.questions.refused = true;
-            let View::Clarification(it) = document.view() else {
-                return None;
-            };
-            let what = it.questions.first().map_or(it.content, |it| it.text).to_owned();
-            self.outputs.say("refused", &what);
+        if is_approval(document) {
+            let what = what_is_asked(document);
+            if !std::mem::replace(&mut self.questions.refused, true) {
+                self.outputs.say("refused", &what);
+            }
+        } else if !self.questions.may_answer {
+            self.questions.unanswered = Some(place);
+            return Some(Command::Cancel);
+        } else if is_new {
+            let what = what_is_asked(document);
+            self.outputs.say("skipped", &what);
         }
         let document = self.transcript.get(place)?;
         Some(Command::Answer {
@@ -119,10 +174,6 @@ impl Printer<'_> {
         self.questions.approval = None;
         let mut exchanges = self.transcript.exchanges.iter();
         let document = exchanges.find(|it| it.turn == turn)?.response.get(id)?.clone();
-        let what = document
-            .clarification()
-            .and_then(|it| it.questions.first().map(|it| it.text.to_owned()))
-            .unwrap_or_default();
         let why = match decision {
             Decision::Allow => None,
             Decision::Deny(message) => Some(format!("the program that decides approvals said no: {message}")),
@@ -132,10 +183,9 @@ impl Printer<'_> {
             }
         };
         if let Some(why) = why {
-            let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
-            let subject = subject.map(subject_of).unwrap_or_default();
+            let what = what_is_asked(&document);
             let why = why.trim_end_matches([':', ' ']);
-            self.outputs.say("refused", &format!("{what} {subject}\n{why}"));
+            self.outputs.say("refused", &format!("{what}\n{why}"));
         }
         Some(Command::Answer {
             turn,

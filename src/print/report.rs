@@ -140,6 +140,7 @@ impl Printer<'_> {
                 self.questions.no_sandbox = true;
                 "`sheaf sandbox explain` shows what is missing; --sandbox off --force runs it anyway".to_owned()
             }
+            _ if self.questions.is_afar => "only the settings of the gateway can allow it".to_owned(),
             [] if document.metadata.contains_key("protected") => "only a person at the screen can allow it".to_owned(),
             [] => "--force allows it".to_owned(),
             rules => format!("{} allows it", rules.join(" ")),

@@ -27,7 +27,7 @@ pub struct SessionInfo {
     pub id: String,
     /// Absolute path.
     pub workspace: PathBuf,
-    /// Source of the API key: `env`, `flag` or `login`.
+    /// Source of the API key: `env`, `flag`, `settings`, `login` or `none`.
     pub key: &'static str,
     /// Permissions of the run, in Cursor's words.
     pub permission: &'static str,
@@ -155,8 +155,15 @@ impl CursorStream {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the last line of a successful run. `structured` is the value of an answer that had to have a form.
-    pub fn result(&self, response: &Response, took_ms: u64, structured: Option<&Value>) -> Value {
+    /// Returns the last line of a successful run. `structured` is the value of an answer that had to have a form, `question`
+    /// the document of the question that waits for an answer.
+    pub fn result(
+        &self,
+        response: &Response,
+        took_ms: u64,
+        structured: Option<&Value>,
+        question: Option<&Document>,
+    ) -> Value {
         let took_ms = response
             .ending
             .as_ref()
@@ -173,6 +180,16 @@ impl CursorStream {
         }));
         if let Some(value) = structured {
             line.insert("structured_output".to_owned(), value.clone());
+        }
+        // Readers of Cursor's output know only answers that end by themselves.
+        let reason = response.ending.as_ref().map(|it| &it.finish_reason);
+        let reason = question.map_or(reason, |_| Some(&FinishReason::AwaitingInput));
+        if let Some(reason) = reason.filter(|it| **it != FinishReason::Stop) {
+            line.insert("finishReason".to_owned(), reason.as_str().into());
+        }
+        if let Some(question) = question {
+            let questions = question.metadata.get("questions").cloned().unwrap_or_default();
+            line.insert("questions".to_owned(), questions);
         }
         if let Some(id) = &response.origin.id {
             line.insert("request_id".to_owned(), id.as_str().into());

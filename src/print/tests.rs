@@ -128,11 +128,48 @@ async fn an_approval_is_refused_when_nobody_is_there() {
 }
 
 #[tokio::test]
-async fn a_plain_question_is_skipped_and_is_no_failure() {
+async fn a_refused_approval_is_named_by_its_action() {
+    for (subject, named) in [
+        (
+            r#"{"type":"terminal_command","metadata":{"command":"git push"}}"#,
+            "git push",
+        ),
+        (
+            r#"{"type":"file_edit","metadata":{"operation":"delete","filePath":"a.txt"}}"#,
+            "delete a.txt",
+        ),
+        (
+            r#"{"type":"tool_call","metadata":{"toolName":"web_fetch","arguments":{"url":"https://x"}}}"#,
+            r#"web_fetch {"url":"https://x"}"#,
+        ),
+    ] {
+        let with_subject = format!("\"subject\":{subject},\"questions\":");
+        let asked = APPROVAL.replace("\"questions\":", &with_subject);
+        let printed = print(
+            &played(&asked, Audience::Asking),
+            Some(submit()),
+            Format::Documents,
+            None,
+        )
+        .await;
+        assert_eq!(printed.err, format!("refused: {named}\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_plain_question_that_nobody_can_answer_ends_the_run() {
     let question = APPROVAL.replace("\"kind\":\"approval\",", "");
-    let printed = print(&played(&question, Audience::Asking), Some(submit()), Format::Text, None).await;
-    assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Answered, ""));
-    assert!(printed.out.ends_with("\n\nthen\n"), "{}", printed.out);
+    let hint = "question: Allow `git push`?\n  sheaf cannot ask you here; `sheaf -p --continue ANSWER` answers\n";
+    for format in [Format::Text, Format::Json] {
+        let printed = print(&played(&question, Audience::Asking), Some(submit()), format, None).await;
+        assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Refused, hint));
+        assert!(!printed.out.contains("then"), "{}", printed.out);
+        if format == Format::Json {
+            let result: serde_json::Value = serde_json::from_str(&printed.out).expect("one object");
+            assert_eq!(result["finishReason"], "awaiting_input");
+            assert_eq!(result["questions"][0]["text"], "Allow `git push`?");
+        }
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
+    os::long_text::LongText,
     protocol::{Document, DocumentId, Kind, KindGroup, Response},
     text::{Sanitized, clean::Cleaner},
     transcript::is_approval,
@@ -15,6 +16,10 @@ use crate::{
 pub struct TextPrinter {
     /// A program decides approvals: they are no text for a reader.
     skips_approvals: bool,
+    /// Text is printed once it is complete.
+    is_held: bool,
+    /// Text of the model that is not printed yet.
+    pending: LongText,
     done: HashSet<DocumentId>,
     /// Number of documents at the front that are done.
     passed: usize,
@@ -96,11 +101,18 @@ fn parts(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns true for a text that broke off and was asked for again: something other than an error follows it.
+fn is_replaced(response: &Response, document: &Document) -> bool {
+    let mut later = response.documents.iter().rev().take_while(|it| it.id != document.id);
+    document.is_incomplete() && later.any(|it| it.kind.row().group != KindGroup::Failure)
+}
+
 impl TextPrinter {
-    /// Prints no approvals if `skips_approvals`.
-    pub fn new(skips_approvals: bool) -> Self {
+    /// Prints no approvals if `skips_approvals`, and each text once it is complete if `is_held`.
+    pub fn new(skips_approvals: bool, is_held: bool) -> Self {
         Self {
             skips_approvals,
+            is_held,
             ..Self::default()
         }
     }
@@ -137,12 +149,35 @@ impl TextPrinter {
     /// Returns the next text of the model. A blank line is added if something else came in between and the model
     /// wrote none.
     pub fn say(&mut self, delta: &str) -> Sanitized {
-        let mut out = Sanitized::default();
         let has_begun = self.has_begun;
         let mut said = self.said.take().unwrap_or_else(|| SaidText {
             held: has_begun.then_some(0),
             ..SaidText::default()
         });
+        let mut out = Sanitized::default();
+        if self.is_held {
+            self.pending.push_str(delta);
+        } else {
+            self.write(&mut said, delta, &mut out);
+        }
+        self.said = Some(said);
+        out
+    }
+
+    /// Returns the text of the model that was held back.
+    fn release(&mut self) -> Sanitized {
+        let mut out = Sanitized::default();
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(mut said) = self.said.take() {
+            for part in parts(pending.as_str()) {
+                self.write(&mut said, part, &mut out);
+            }
+            self.said = Some(said);
+        }
+        out
+    }
+
+    fn write(&mut self, said: &mut SaidText, delta: &str, out: &mut Sanitized) {
         let mut text = delta;
         if let Some(held) = &mut said.held {
             text = delta.trim_start_matches('\n');
@@ -151,25 +186,32 @@ impl TextPrinter {
         if !text.is_empty() {
             if let Some(held) = said.held.take() {
                 let missing = held.max(2_usize.saturating_sub(self.newlines));
-                out.push(&Sanitized::new(&"\n".repeat(missing)));
+                let gap = Sanitized::new(&"\n".repeat(missing));
+                self.note(&gap);
+                out.push(&gap);
             }
-            out.push(&said.cleaner.push(text));
+            let text = said.cleaner.push(text);
+            self.note(&text);
+            out.push(&text);
         }
-        self.note(&out);
-        self.said = Some(said);
-        out
     }
 
-    /// Something else is done between what the model says.
-    pub fn pause(&mut self) {
+    /// Something else is done between what the model says. Returns the text that was held back.
+    pub fn pause(&mut self) -> Sanitized {
+        let text = self.release();
         if let Some(said) = self.said.as_mut().filter(|_| self.has_begun) {
             said.cleaner.finish();
             said.held.get_or_insert(0);
         }
+        text
     }
 
     /// Ends text that is void, since the model begins again. Returns the missing newline.
     pub fn break_off(&mut self) -> Sanitized {
+        if self.is_held {
+            self.pending = LongText::default();
+            return Sanitized::default();
+        }
         if let Some(said) = &mut self.said {
             *said = SaidText::default();
         }
@@ -185,17 +227,18 @@ impl TextPrinter {
         self.has_begun && self.newlines == 0
     }
 
-    /// Ends a response: returns the missing newline, if any.
+    /// Ends a response: returns the text that was held back and the missing newline, if any.
     pub fn end(&mut self) -> Sanitized {
+        let mut text = self.release();
         self.done.clear();
         self.passed = 0;
         self.current = None;
         self.said = None;
-        if !self.is_mid_line() {
-            return Sanitized::default();
+        if self.is_mid_line() {
+            self.newlines = 1;
+            text.push(&Sanitized::literal("\n"));
         }
-        self.newlines = 1;
-        Sanitized::literal("\n")
+        text
     }
 
     /// Begins the next text or prints the next ended document. Returns false if there is none yet.
@@ -217,6 +260,15 @@ impl TextPrinter {
                 KindGroup::Text if self.said.is_some() => {
                     self.done.insert(document.id.clone());
                     return true;
+                }
+                KindGroup::Text if self.is_held && is_replaced(response, document) => {
+                    self.done.insert(document.id.clone());
+                    return true;
+                }
+                KindGroup::Text
+                    if self.is_held && response.is_running() && (document.is_open() || document.is_incomplete()) =>
+                {
+                    return false;
                 }
                 KindGroup::Text if document.kind == Kind::Text => {
                     if document.text().trim().is_empty() && document.is_open() {
@@ -354,8 +406,11 @@ mod tests {
 
     /// Checks what is printed after each event; the pieces are divided by `|`.
     fn check(events: &[Event], says: &str) {
+        check_with(TextPrinter::default(), events, says);
+    }
+
+    fn check_with(mut text: TextPrinter, events: &[Event], says: &str) {
         let mut response = Response::default();
-        let mut text = TextPrinter::default();
         let mut printed = Vec::new();
         for event in events {
             response.apply(event, 0);
@@ -380,6 +435,36 @@ mod tests {
             ],
             "one| two|\n\nthree|\n",
         );
+    }
+
+    #[test]
+    fn a_text_that_is_held_is_printed_once_it_is_complete_and_what_broke_off_is_not() {
+        let cut = |id: &str| Event::DocumentEnd {
+            document: id.into(),
+            final_content: None,
+            metadata: [("incomplete".to_owned(), true.into())].into_iter().collect(),
+        };
+        let half = [start("a", "text"), say("a", "half"), cut("a")];
+        let mut events = half.to_vec();
+        events.extend([start("b", "text"), say("b", "the "), say("b", "whole"), end("b", None)]);
+        check_with(TextPrinter::new(false, true), &events, "the whole|\n");
+        // Nothing was said instead of it.
+        let mut events = half.to_vec();
+        events.extend([start("e", "error"), end("e", Some("bad")), Event::Done(Done::default())]);
+        check_with(TextPrinter::new(false, true), &events, "half|\n");
+    }
+
+    #[test]
+    fn what_the_model_says_is_held_until_something_is_done() {
+        let mut text = TextPrinter::new(false, true);
+        let mut out = String::new();
+        for (said, ends) in [("half ", false), ("one", true), ("two", true)] {
+            out.push_str(&text.say(said));
+            out.push_str(&if ends { text.pause() } else { text.break_off() });
+            out.push('|');
+        }
+        out.push_str(&text.end());
+        assert_eq!(out, "|one|\n\ntwo|\n");
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, 
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{
-    BUILDS, COMMAND, CUSTOM_MODE, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request,
+    BUILDS, COMMAND, CUSTOM_MODE, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, PartKind,
+    QuestionAnswer, Request,
 };
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use servers::{

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{ConversationId, DocumentId, Mode, Outcome, Role};
 
-/// Member of a message: the parts of its content that were pasted, in bytes: `[[start, end], …]`.
+/// Member of a message: the parts of its content that were not typed, in bytes: `[[start, end], …]`. A part that was not pasted
+/// either has a third member, the word of its [`PartKind`].
 pub const PASTES: &str = "pastes";
 /// Member of a message: the plan that it builds, as `{ "plan": "1.4", "edited": true }`.
 pub const BUILDS: &str = "builds";
@@ -15,6 +16,37 @@ pub const COMMAND: &str = "command";
 
 /// Member of a message: the name of the custom mode that it is sent in.
 pub const CUSTOM_MODE: &str = "customMode";
+
+/// Origin of a part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    Typed,
+    Pasted,
+    /// Instructions that a command of the screen adds.
+    Instructions,
+    /// The plan as the user has edited it.
+    Plan,
+}
+
+impl PartKind {
+    /// Returns the word that a range names it by; empty for what needs none.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Typed | Self::Pasted => "",
+            Self::Instructions => "instructions",
+            Self::Plan => "plan",
+        }
+    }
+
+    /// Returns the sort of a range with this word.
+    fn of_range(word: Option<&str>) -> Self {
+        let kinds = [Self::Instructions, Self::Plan];
+        kinds
+            .into_iter()
+            .find(|it| word == Some(it.as_str()))
+            .unwrap_or(Self::Pasted)
+    }
+}
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,8 +75,8 @@ impl Message {
         }
     }
 
-    /// Returns the parts of the content in their order, each with true if it was pasted. Impossible ranges are ignored.
-    pub fn parts(&self) -> Vec<(&str, bool)> {
+    /// Returns the parts of the content in their order. Impossible ranges are ignored.
+    pub fn parts(&self) -> Vec<(&str, PartKind)> {
         let mut parts = Vec::new();
         let mut at = 0;
         let pastes = self.extra.get(PASTES).and_then(Value::as_array);
@@ -54,22 +86,44 @@ impl Message {
                 continue;
             };
             if let (Some(typed), Some(pasted)) = (self.content.get(at..start), self.content.get(start..end)) {
+                let kind = PartKind::of_range(range.get(2).and_then(Value::as_str));
                 parts.extend(
-                    [(typed, false), (pasted, true)]
+                    [(typed, PartKind::Typed), (pasted, kind)]
                         .into_iter()
                         .filter(|it| !it.0.is_empty()),
                 );
                 at = end;
             }
         }
-        parts.extend(self.content.get(at..).filter(|it| !it.is_empty()).map(|it| (it, false)));
+        parts.extend(
+            self.content
+                .get(at..)
+                .filter(|it| !it.is_empty())
+                .map(|it| (it, PartKind::Typed)),
+        );
         parts
+    }
+
+    /// Marks a part of the content, from the byte `start` to its end, as not typed. It has to be after all others.
+    pub fn mark_end(&mut self, start: usize, kind: PartKind) {
+        let range = match kind.as_str() {
+            "" => serde_json::json!([start, self.content.len()]),
+            word => serde_json::json!([start, self.content.len(), word]),
+        };
+        match self.extra.get_mut(PASTES).and_then(Value::as_array_mut) {
+            Some(ranges) => ranges.push(range),
+            None => drop(self.extra.insert(PASTES.to_owned(), Value::Array(vec![range]))),
+        }
     }
 
     /// Returns the typed words; all of the content if nothing was typed.
     pub fn typed(&self) -> String {
         let parts = self.parts();
-        let typed: Vec<&str> = parts.iter().filter(|it| !it.1).map(|it| it.0).collect();
+        let typed: Vec<&str> = parts
+            .iter()
+            .filter(|it| it.1 == PartKind::Typed)
+            .map(|it| it.0)
+            .collect();
         let typed = typed.join(" ");
         if typed.trim().is_empty() {
             self.content.clone()
@@ -268,19 +322,26 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_message_are_what_was_typed_and_what_was_pasted() {
-        let check = |content: &str, pastes: Value, parts: &[(&str, bool)], typed: &str| {
+        let check = |content: &str, pastes: Value, parts: &[(&str, PartKind)], typed: &str| {
             let mut message = Message::user(content);
             message.extra.insert(PASTES.to_owned(), pastes);
             assert_eq!(message.parts(), parts, "{content}");
             assert_eq!(message.typed(), typed, "{content}");
         };
-        let (typed, pasted) = (false, true);
+        let (typed, pasted) = (PartKind::Typed, PartKind::Pasted);
         check(
             "fix AAA now",
             json!([[4, 7]]),
             &[("fix ", typed), ("AAA", pasted), (" now", typed)],
             "fix   now",
         );
+        check(
+            "fix PPP",
+            json!([[4, 7, "plan"]]),
+            &[("fix ", typed), ("PPP", PartKind::Plan)],
+            "fix ",
+        );
+        check("AAA", json!([[0, 3, "novelty"]]), &[("AAA", pasted)], "AAA");
         check("AAA", json!([[0, 3]]), &[("AAA", pasted)], "AAA");
         check("", json!([]), &[], "");
         // Another program may have written anything.

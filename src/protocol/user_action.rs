@@ -41,12 +41,14 @@ pub enum UserAction {
     SettingWritten,
     /// The same, removed.
     SettingRemoved,
+    /// The running answer continues in another mode. Facts: the mode.
+    ModeChanged,
     /// A hook did something beside calls, or broke down. Facts: a line that says so.
     HookRan,
 }
 
 impl UserAction {
-    const NAMES: [(Self, &'static str); 18] = [
+    const NAMES: [(Self, &'static str); 19] = [
         (Self::Undid, "did-undo"),
         (Self::Redid, "did-redo"),
         (Self::UndidDocument, "did-undo-document"),
@@ -64,6 +66,7 @@ impl UserAction {
         (Self::Remembered, "did-remember"),
         (Self::SettingWritten, "did-set"),
         (Self::SettingRemoved, "did-unset"),
+        (Self::ModeChanged, "did-change-mode"),
         (Self::HookRan, "did-hook"),
     ];
 

@@ -176,18 +176,25 @@ fn a_question_of_the_gateway_ends_the_run_and_no_message_is_made_up() {
 #[test]
 fn a_gateway_that_asks_without_end_is_left_alone() {
     let gateway = AskingGateway::start(Asks::Live);
-    let output = gateway.run(&[]);
+    let output = gateway.run(&["--output-format", "json"]);
     let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(
-        err.contains("the gateway was asked 20 times without a new message"),
-        "{err}"
+    assert_eq!(output.status.code(), Some(4), "{err}");
+    assert!(err.contains("question: Which one?"), "{err}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(
+        (&result["finishReason"], &result["questions"][0]["text"]),
+        (&json!("awaiting_input"), &json!("Which one?")),
+        "{result}"
     );
+    // It asked although it was told that nobody can answer.
     assert_eq!(
         (gateway.count("/completions"), gateway.count("/input")),
-        (1, 19),
+        (1, 0),
         "{err}"
     );
+    let body = gateway.requests.lock().expect("sound")[0].1.clone();
+    let body: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(body["streamOptions"]["liveInput"], false, "{body}");
     // One that fails is given up before that; usually after three minutes.
     let gateway = AskingGateway::start(Asks::Never);
     let output = gateway.run(&["--set", "net.retry_for=4s"]);

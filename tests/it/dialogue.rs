@@ -255,6 +255,14 @@ fn a_stop_ends_the_turn_and_the_next_message_begins_another() {
     answer.finish();
     assert_eq!(run.next("result")["result"], "hi");
     assert_eq!(run.end().2, Some(0));
+    // The code is that of the last turn.
+    let model = mock_model::Model::start();
+    let mut run = Dialogue::start(home.path(), &model.url, &[]);
+    run.says("hello");
+    let _answer = model.asked();
+    run.sends(&json!({ "type": "cancel" }));
+    run.next("result");
+    assert_eq!(run.end().2, Some(1));
 }
 
 #[test]

@@ -175,6 +175,7 @@ fn a_run_stops_at_its_budget() {
     let ran = ask(home.path(), &model, &arguments);
     assert_eq!((model.requests().len(), ran.code), (1, Some(1)), "{}", ran.err);
     assert!(ran.err.contains("has cost"), "{}", ran.err);
+    assert!(ran.err.contains("; --max-budget-usd is $"), "{}", ran.err);
 
     let model = says_so();
     let ran = ask(home.path(), &model, &["-p", "x", "--max-budget-usd", "1"]);

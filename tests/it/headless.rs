@@ -274,6 +274,39 @@ fn what_nobody_may_allow_is_not_done_and_said() {
 }
 
 #[test]
+fn the_first_line_names_the_origin_of_the_key() {
+    let cases: [(&str, &[(&str, &str)], &str); 3] = [
+        ("api_key = \"k\"\n", &[], "settings"),
+        ("", &[("OPENAI_API_KEY", "k")], "env"),
+        ("", &[], "none"),
+    ];
+    for (key, variables, origin) in cases {
+        let home = home();
+        let model = Model::with([Script::says("hi")]);
+        let folder = home.path().join(".config/sheaf");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let url = format!("http://{}/v1", model.address);
+        let settings = format!("provider = \"local\"\nmodel = \"m\"\n[providers.local]\nbase_url = \"{url}\"\n{key}");
+        let settings = if variables.is_empty() { settings } else { String::new() };
+        let file = folder.join("config.toml");
+        std::fs::write(&file, settings).expect("written");
+        // A key counts only in a file that nobody else can read.
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, private).expect("it is ours");
+        let mut command = sheaf(home.path());
+        command.args(["-p", "x", "--output-format", "stream-json"]);
+        if !variables.is_empty() {
+            command.env("OPENAI_BASE_URL", &url).env("OPENAI_MODEL", "m");
+        }
+        let output = command.envs(variables.iter().copied()).output().expect("it starts");
+        let out = String::from_utf8_lossy(&output.stdout);
+        let first: Value = serde_json::from_str(out.lines().next().unwrap_or_default())
+            .unwrap_or_else(|error| panic!("{error}: {out} {output:?}"));
+        assert_eq!(first["apiKeySource"], origin, "{out}");
+    }
+}
+
+#[test]
 fn what_cannot_be_meant_is_wrong_usage_and_asks_nobody() {
     let home = home();
     let model = Model::with([Script::says("x")]);

@@ -57,7 +57,9 @@ impl Way {
         match self {
             Self::Printed => {
                 let mut command = with_model(home, model);
-                let child = command.args(["-p", "x"]).stderr(Stdio::null()).spawn();
+                // Text would wait for its end, as standard output is a pipe.
+                command.args(["-p", "x", "--output-format", "stream-json", "--stream-partial-output"]);
+                let child = command.stderr(Stdio::null()).spawn();
                 Shower::Printed(child.expect("it starts"))
             }
             Self::Screen => {

@@ -64,6 +64,12 @@ fn completions_and_the_manual_know_every_command_and_option() {
             assert!(text.contains(word), "{arguments:?}: {word}");
         }
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = folder.path().to_str().expect("it is text");
+    printed(&["man", "--dir", pages]);
+    for page in ["sheaf-man.1", "sheaf-completions.1", "sheaf-config-set.1"] {
+        assert!(folder.path().join(page).is_file(), "{page}");
+    }
     // The shell itself has to read what is meant for it.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sheaf.bash");

@@ -90,8 +90,9 @@ fn the_answer_comes_while_it_is_made() {
     let home = home();
     let model = Model::with([Script::Hangs(words("first words "))]);
     let mut command = with_model(home.path(), &model);
-    let mut child = command.args(["-p", "x"]).spawn().expect("it starts");
-    assert_eq!(until_it_says(&mut child, "first words"), "first words");
+    command.args(["-p", "x", "--output-format", "stream-json", "--stream-partial-output"]);
+    let mut child = command.spawn().expect("it starts");
+    until_it_says(&mut child, "words");
     signal(&child, rustix::process::Signal::INT);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
 }
@@ -107,9 +108,24 @@ fn signals_cancel_the_turn_and_leave_what_was_said() {
         let mut command = with_model(home.path(), &model);
         command.args(["-p", "x", "--output-format", "text"]);
         let mut child = command.spawn().expect("it starts");
-        until_it_says(&mut child, "half an");
+        let is_stored = || {
+            let folder = home.path().join(".local/share/sheaf/sessions");
+            let files = if folder.is_dir() {
+                session_files(&folder)
+            } else {
+                Vec::new()
+            };
+            let texts = files.iter().filter_map(|it| std::fs::read_to_string(it).ok());
+            texts.collect::<String>().contains("half an")
+        };
+        let begun = Instant::now();
+        while !is_stored() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{name}: nothing came");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let asked = Instant::now();
         signal(&child, kind);
+        until_it_says(&mut child, "half an");
         assert_eq!(child.wait().expect("it ends").code(), Some(code), "{name}");
         assert!(asked.elapsed() < Duration::from_secs(2), "{name} is heard");
         let stored = only_session(home.path());
@@ -187,7 +203,7 @@ fn what_fails_is_said_on_standard_error_with_a_code() {
 #[test]
 fn an_answer_that_breaks_off_is_asked_for_again_and_its_part_is_no_result() {
     let home = home();
-    for (format, wanted) in [("text", "half \nthe whole answer\n"), ("json", "the whole answer")] {
+    for (format, wanted) in [("text", "the whole answer\n"), ("json", "the whole answer")] {
         let model = Model::with([Script::Breaks(words("half ")), Script::says("the whole answer")]);
         let mut command = with_model(home.path(), &model);
         command.args(["-p", "x", "--output-format", format]);
@@ -310,7 +326,8 @@ fn a_reader_that_leaves_ends_it() {
         Duration::from_micros(50),
     )]);
     let mut command = with_model(home.path(), &model);
-    let mut child = command.args(["-p", "x"]).spawn().expect("it starts");
+    command.args(["-p", "x", "--output-format", "stream-json", "--stream-partial-output"]);
+    let mut child = command.spawn().expect("it starts");
     until_it_says(&mut child, "word");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(1));

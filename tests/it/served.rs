@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{Model, Script},
-    print::{home, with_model},
+    print::{home, sheaf, with_model},
     pty::Start,
     serve::{Gateway, TOKEN, messages, request, tour},
 };
@@ -333,6 +333,54 @@ fn a_question_of_the_model_ends_an_answer_and_is_answered_by_the_next_message() 
     );
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
     assert_eq!(model.requests().len(), 3, "the model is not asked to go on");
+}
+
+#[test]
+fn a_run_without_a_screen_ends_at_a_question_of_a_server_and_the_next_one_answers_it() {
+    let home = home();
+    let ask = json!({ "title": "Before I go on", "questions": [{ "id": "db", "prompt": "Which database?",
+        "options": [{ "id": "pg", "label": "Postgres" }, { "id": "lite", "label": "SQLite" }] }] });
+    let write = json!({ "file_path": "one.txt", "contents": "new\n" });
+    let model = Model::with([
+        Script::Calls("One thing:", vec![("ask", ask)]),
+        Script::says("Postgres then."),
+        Script::Calls("", vec![("write", write)]),
+        Script::says("not made"),
+    ]);
+    let arguments = ["--tools", "all", "--set", "approvals.run=ask"];
+    let gateway = Gateway::start(at_work(home.path(), &model), &arguments);
+    let run = |arguments: &[&str]| {
+        let mut command = sheaf(home.path());
+        let url = format!("http://{}", gateway.address);
+        command.args(["-p", "--gateway", &url, "--output-format", "json"]);
+        command.env("SHEAF_TOKEN", TOKEN).args(arguments);
+        let output = command.output().expect("it starts");
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+        let result: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+        (result, err, output.status.code())
+    };
+    let (result, err, code) = run(&["build it"]);
+    assert_eq!(code, Some(4), "{err}");
+    assert_eq!(result["finishReason"], "awaiting_input", "{result}");
+    assert_eq!(result["questions"][0]["text"], "Which database?", "{result}");
+    assert_eq!(result["questions"][0]["options"][0]["label"], "Postgres", "{result}");
+    assert!(err.contains("question: Which database?"), "{err}");
+    assert_eq!(model.requests().len(), 1, "the model is not asked to go on");
+    let (result, err, code) = run(&["--continue", "Postgres"]);
+    assert_eq!((code, &result["result"]), (Some(0), &json!("Postgres then.")), "{err}");
+    assert_eq!(result.get("finishReason"), None, "{result}");
+    let heard = model.requests()[1]["messages"].as_array().expect("messages")[1..].to_vec();
+    let heard = Value::from(heard).to_string();
+    assert!(heard.contains("Which database? -> Postgres"), "{heard}");
+    assert!(!heard.contains("skipped") && !heard.contains("nobody"), "{heard}");
+    // What needs a yes is refused by the server, and counts here, too.
+    let (_, err, code) = run(&["write it"]);
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.starts_with("refused: ") && err.contains("one.txt"), "{err}");
+    assert!(
+        err.contains("only the settings of the gateway") && !err.contains("--allow"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Error, Repository, stage::Blob};
 use crate::{
-    protocol::{Applied, Document, DocumentStart, GitChanges, Kind, Operation, document::language_of, sentence},
+    protocol::{Document, DocumentStart, GitChanges, Kind, Operation, document::language_of, sentence},
     sandbox::{Place, Workspace},
     tools::edit::{
         hunks::{hunks, surroundings},
@@ -106,7 +106,8 @@ fn add_file(documents: &mut Vec<Document>, full: &Path, before: Option<&Blob>, w
         metadata.insert("filePath".to_owned(), path.into());
         metadata.insert("operation".to_owned(), operation.as_str().into());
         metadata.insert("language".to_owned(), language_of(path).into());
-        metadata.insert("applied".to_owned(), Applied::Applied.as_str().into());
+        // It was not asked about: whoever made the change is not known.
+        metadata.insert("applied".to_owned(), String::new().into());
         metadata
     };
     let (Some(old), Some(new)) = texts else {

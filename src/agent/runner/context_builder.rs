@@ -401,6 +401,11 @@ impl ContextBuilder {
                     warn_failures: u32::try_from(settings.agent.warn_failures).unwrap_or(u32::MAX),
                     max_failures: u32::try_from(settings.agent.max_failures).unwrap_or(u32::MAX),
                     dollars: settings.agent.max_dollars,
+                    dollars_name: if settings.agent.is_budget_given {
+                        "--max-budget-usd"
+                    } else {
+                        "agent.max_dollars"
+                    },
                     dollars_in_all: settings.agent.max_dollars_in_all,
                     ..AnswerLimits::default()
                 },

@@ -219,17 +219,29 @@ impl Memory {
         self.policy = policy;
     }
 
-    /// The text that the model wrote right before a call of its last message; empty without any.
+    /// The text that the model wrote last before a call of its last message, in the same turn; empty without any.
     pub fn said_before(&self, call: &str) -> &str {
+        fn text(said: &Said) -> Option<&str> {
+            match said {
+                Said::Text(text) if !text.trim().is_empty() => Some(text),
+                Said::Text(_) | Said::Call(_) | Said::Opaque(_) => None,
+            }
+        }
         let Some(ModelMessage::Assistant(said)) = self.history.messages.last() else {
             return "";
         };
         let at = said.iter().position(|it| matches!(it, Said::Call(it) if it.id == call));
-        let mut before = said.iter().take(at.unwrap_or_default()).rev();
-        match before.find(|it| matches!(it, Said::Text(_))) {
-            Some(Said::Text(text)) => text,
-            Some(Said::Call(_) | Said::Opaque(_)) | None => "",
-        }
+        let own = said.iter().take(at.unwrap_or_default()).rev().find_map(text);
+        // A model that has begun a step often says why before its first call only.
+        let earlier = || {
+            let earlier = self.history.messages.iter().rev().skip(1);
+            let mut turn = earlier.take_while(|it| !matches!(it, ModelMessage::User(_)));
+            turn.find_map(|it| match it {
+                ModelMessage::Assistant(said) => said.iter().rev().find_map(text),
+                ModelMessage::Results(_) | ModelMessage::User(_) => None,
+            })
+        };
+        own.or_else(earlier).unwrap_or_default()
     }
 
     /// The user changed a document: the todos of a plan are what the user says they are.

@@ -55,7 +55,7 @@ use crate::{
     protocol::{
         ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, FinishReason, Kind,
         Message, Mode, Notice, ResponseId, ResponseStart, Restriction, Severity, Status, Turn as ProtocolTurn,
-        sentence,
+        UserAction, sentence,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
@@ -269,6 +269,8 @@ pub struct AnswerLimits {
     pub calls: u32,
     /// Limit of the answer's cost, and of the whole conversation's; `None`: no limit.
     pub dollars: Option<f64>,
+    /// Name of the setting or flag that limits the answer's cost.
+    pub dollars_name: &'static str,
     pub dollars_in_all: Option<f64>,
     /// The same call that fails so often in a row is warned of, and ends the answer.
     pub warn_failures: u32,
@@ -283,6 +285,7 @@ impl Default for AnswerLimits {
             requests: 50,
             calls: 200,
             dollars: None,
+            dollars_name: "agent.max_dollars",
             dollars_in_all: None,
             warn_failures: 3,
             max_failures: 5,
@@ -756,7 +759,7 @@ impl Running {
         listed.into_iter().map(spec).collect()
     }
 
-    /// Goes on in another mode, and says so.
+    /// Goes on in another mode, as the user wants it.
     fn enter(&mut self, mode: Mode) {
         if self.mode == mode {
             return;
@@ -767,8 +770,8 @@ impl Running {
         }
         self.mode = mode;
         self.output.writer.enter(mode);
-        let events = self.output.writer.note(format!("*The mode is {mode} now.*"));
-        self.output.say(events);
+        let notice = UserAction::ModeChanged.notice(&[mode.as_str()]);
+        self.output.say(vec![Event::Notice(notice)]);
     }
 
     /// The next request, with everything that was said in the meantime.
@@ -960,7 +963,8 @@ impl Running {
         let over = |spent: f64, limit: Option<f64>| limit.filter(|it| spent >= *it && spent > 0.0);
         if let Some(limit) = over(self.guard.dollars, own) {
             let (spent, limit) = (dollars(self.guard.dollars), dollars(limit));
-            return Some(format!("The answer has cost {spent}; agent.max_dollars is {limit}."));
+            let name = self.setup.limits.dollars_name;
+            return Some(format!("The answer has cost {spent}; {name} is {limit}."));
         }
         let limit = over(memory.costs.dollars - memory.costs.allowed, all)?;
         let (spent, limit) = (dollars(memory.costs.dollars), dollars(limit));

@@ -158,10 +158,14 @@ fn body_within(ask: &Ask<'_>, history: &History, settings: &Settings, limit_byte
     put("availableTools", settings.available_tools.clone());
     put("stream", Some(true.into()));
     put("conversationId", ask.conversation.map(|it| json!(it)));
-    put(
-        "streamOptions",
-        settings.dialect.map(|it| json!({ "dialect": it.as_str() })),
-    );
+    let mut options = Map::new();
+    if let Some(dialect) = settings.dialect {
+        options.insert("dialect".to_owned(), dialect.as_str().into());
+    }
+    if !settings.accepts_answers {
+        options.insert("liveInput".to_owned(), false.into());
+    }
+    put("streamOptions", (!options.is_empty()).then(|| options.into()));
     let mut text = Value::Object(members).to_string();
     // The messages are JSON already; parsing a long conversation to print it again would cost more than the rest.
     text.pop();

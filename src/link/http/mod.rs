@@ -58,6 +58,8 @@ pub struct Settings {
     pub retries: Policy,
     /// Somebody watches: a long pause that the gateway asks for is waited for, because it can be stopped.
     pub is_attended: bool,
+    /// False if questions cannot be answered while the gateway answers: it then ends its answer with them.
+    pub accepts_answers: bool,
 }
 
 impl Settings {
@@ -74,6 +76,7 @@ impl Settings {
             available_tools: None,
             retries: Policy::default(),
             is_attended: true,
+            accepts_answers: true,
         }
     }
 }

@@ -296,6 +296,28 @@ async fn a_request_says_what_the_protocol_wants() {
 }
 
 #[tokio::test]
+async fn a_gateway_is_told_when_nobody_can_answer_while_it_answers() {
+    for (accepts, dialect, wanted) in [
+        (true, None, Value::Null),
+        (false, None, json!({ "liveInput": false })),
+        (
+            false,
+            Some(Dialect::Named),
+            json!({ "dialect": "named", "liveInput": false }),
+        ),
+    ] {
+        let (base, mut diary) = gateway([answer("hello")]).await;
+        let mut user = User::with(&base, |it| {
+            it.accepts_answers = accepts;
+            it.dialect = dialect;
+        });
+        user.asks("hi").await;
+        let (_, body) = parts(&diary.next().await);
+        assert_eq!(body["streamOptions"], wanted);
+    }
+}
+
+#[tokio::test]
 async fn without_a_token_there_is_no_header() {
     let (base, mut diary) = gateway([answer("hello")]).await;
     User::at(&base).asks("hi").await;

@@ -35,7 +35,7 @@ fn lines(events: Vec<Event>, is_partial: bool, has_thinking: bool) -> (Vec<Value
         lines.extend(stream.take(&entry.event, moved.change, moved.exchange, AT, &transcript));
     }
     let response = &transcript.exchanges.last().expect("there is a turn").response;
-    (lines, stream.result(response, 812, None))
+    (lines, stream.result(response, 812, None, None))
 }
 
 fn start(id: &str, kind: &str, metadata: Value) -> Event {

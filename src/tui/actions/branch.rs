@@ -2,9 +2,9 @@
 
 use super::focus::focus_composer;
 use crate::{
-    protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
+    protocol::{Address, Applied, Branch, Command, Document, DocumentId, Kind, Turn, View},
     t,
-    transcript::is_approval,
+    transcript::{DocumentIndex, is_approval},
     tui::{
         app::{Action, App, Effect},
         overlays::Branches,
@@ -75,11 +75,19 @@ pub const AGAIN: Action = Action::new("again", "again", |app, words| {
     if is_busy(app) {
         return Vec::new();
     }
-    let place = match meant(app, words) {
+    let item = if words.trim().is_empty() && app.viewport.pane.selected.is_none() {
+        let last = app.conversation.transcript.exchanges.len().checked_sub(1);
+        last.map(Item::Ending)
+    } else {
+        meant(app, words)
+    };
+    let place = match item {
         Some(Item::Document(place)) => place,
-        Some(_) => {
-            return app.toast(t!("action-not-here", word = words.trim()));
-        }
+        Some(item) => match own_call(app, item.exchange()) {
+            Some(place) => place,
+            None => return answer_again(app, item.exchange()),
+        },
+        None if app.conversation.transcript.exchanges.is_empty() => return app.hint(t!("action-nothing-said")),
         None => return Vec::new(),
     };
     let Some(document) = app.conversation.transcript.get(place) else {
@@ -128,9 +136,38 @@ pub const AGAIN: Action = Action::new("again", "again", |app, words| {
             app.questions.sent.remove(&name);
             vec![Effect::Send(Command::SwitchBranch(open))]
         }
-        _ => app.toast(t!("action-again-what")),
+        // What was selected belongs to an answer.
+        _ if words.trim().is_empty() => answer_again(app, place.exchange),
+        _ => app.hint(t!("action-again-what")),
     }
 });
+
+/// The call of an exchange that the user began with a command of their own and not with a message.
+fn own_call(app: &App, at: usize) -> Option<DocumentIndex> {
+    let exchange = app.conversation.transcript.exchanges.get(at)?;
+    let typed = &exchange.message.as_ref()?.content;
+    let mut documents = exchange.response.documents.iter();
+    let is_call = |it: &Document| matches!(it.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
+    let is_own = typed.starts_with('!') || typed.starts_with("/again");
+    let document = documents.position(is_call).filter(|_| is_own)?;
+    Some(DocumentIndex { exchange: at, document })
+}
+
+/// Sends the message of an exchange again, as another branch: the answer is made anew.
+fn answer_again(app: &mut App, at: usize) -> Vec<Effect> {
+    let exchange = app.conversation.transcript.exchanges.get(at);
+    let message = exchange.and_then(|it| Some((it.turn, it.message.clone()?)));
+    let Some((turn, message)) = message else {
+        return app.hint(t!("action-no-message"));
+    };
+    let branch = app.conversation.transcript.parent_of(turn);
+    app.viewport.pane.go_to_end();
+    focus_composer(app);
+    let sent = super::writing::submit(app, message);
+    // Nothing is sent where another program writes.
+    let switch = (!sent.is_empty()).then(|| Effect::Send(Command::SwitchBranch(branch)));
+    switch.into_iter().chain(sent).collect()
+}
 
 /// The item that a command's argument names, a turn or a document, else the selected one; toasts why there is none.
 fn meant(app: &mut App, words: &str) -> Option<Item> {
@@ -138,7 +175,7 @@ fn meant(app: &mut App, words: &str) -> Option<Item> {
     if word.is_empty() {
         let selected = app.viewport.pane.selected;
         if selected.is_none() {
-            app.toast(t!("action-which-document"));
+            app.hint(t!("action-which-document"));
         }
         return selected;
     }
@@ -156,7 +193,7 @@ fn meant(app: &mut App, words: &str) -> Option<Item> {
         }),
     };
     if found.is_none() {
-        app.toast(t!("action-not-here", word = word));
+        app.hint(t!("action-not-here", word = word));
     }
     found
 }

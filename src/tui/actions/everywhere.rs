@@ -418,6 +418,7 @@ pub fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
 
 fn stop(app: &mut App) -> Vec<Effect> {
     if app.conversation.is_busy() {
+        app.conversation.answer.stopped = app.conversation.transcript.exchanges.last().map(|it| it.turn);
         vec![Effect::Send(Command::Cancel)]
     } else {
         Vec::new()

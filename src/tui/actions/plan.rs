@@ -248,7 +248,7 @@ pub fn edited(
 fn change(app: &mut App, change: impl FnOnce(&mut Vec<Todo>, usize) -> Option<usize>) -> Vec<Effect> {
     let Some(place) = editable(app) else { return Vec::new() };
     let Some(at) = app.viewport.pane.todo else {
-        return app.toast(t!("action-choose-a-todo"));
+        return app.hint(t!("action-choose-a-todo"));
     };
     let mut todos = app.conversation.transcript.todos.list.clone();
     let Some(at) = change(&mut todos, at) else {

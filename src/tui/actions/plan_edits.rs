@@ -1,15 +1,13 @@
 //! The user's edits of a plan, which go along with the next message about it.
 
-use serde_json::{Value, json};
-
 use crate::{
-    protocol::{Message, Mode, PASTES, View, document, plan_file},
+    protocol::{Message, Mode, PartKind, View, document, plan_file},
     transcript::{Exchange, Todo},
     tui::app::App,
 };
 
 /// Adds the newest plan to a message in plan mode, if the user has edited it and has not sent it: who made it knows only
-/// what it wrote. The screen shows the plan as a paste.
+/// what it wrote. The screen only says that it goes along.
 pub fn with_edits(app: &App, mut message: Message) -> Message {
     let transcript = &app.conversation.transcript;
     let plan = transcript.newest_plan().and_then(|it| transcript.get(it));
@@ -30,11 +28,7 @@ pub fn with_edits(app: &App, mut message: Message) -> Message {
         "{}\n\nThis is the plan as I have changed it:\n\n{text}",
         message.content
     );
-    let range = json!([start, message.content.len()]);
-    match message.extra.get_mut(PASTES).and_then(Value::as_array_mut) {
-        Some(pastes) => pastes.push(range),
-        None => drop(message.extra.insert(PASTES.to_owned(), json!([range]))),
-    }
+    message.mark_end(start, PartKind::Plan);
     message
 }
 
@@ -50,6 +44,8 @@ pub fn borrowed(todo: &Todo) -> document::Todo<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use crate::{
         protocol::{Done, FinishReason, ResponseStart, Submit},
         tui::test_app::{TestApp, document},
@@ -115,6 +111,8 @@ mod tests {
             "{}",
             second.typed()
         );
+        let shown = crate::tui::widgets::message_text(&second);
+        assert!(shown.ends_with("smaller · with your edited plan"), "{shown}");
         app.events([Event::UserMessage(second), Event::Done(Done::default())]);
         (COMMENT.run)(&mut app.app, "");
         app.keys("and smaller\r");

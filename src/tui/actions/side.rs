@@ -1,10 +1,10 @@
 //! A question beside the conversation, and a turn that writes down what an agent must know of the workspace.
 
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use super::{focus::focus_composer, writing};
 use crate::{
-    protocol::{Document, DocumentStart, Kind, Message, Mode, PASTES, Query, Reply},
+    protocol::{Document, DocumentStart, Kind, Message, Mode, PartKind, Query, Reply},
     t,
     tui::{
         app::{Action, effects::ask_for},
@@ -59,7 +59,6 @@ pub const BTW: Action = Action::new("btw", "btw", |app, question| {
 
 /// Has the model write AGENTS.md, as a turn in agent mode; `words` are added.
 pub const INIT_RULES: Action = Action::new("init", "init", |app, words| {
-    // The instructions are folded, as a pasted text is.
     let mut text = t!("init-message").to_owned();
     if !words.is_empty() {
         text.push_str(": ");
@@ -69,8 +68,7 @@ pub const INIT_RULES: Action = Action::new("init", "init", |app, words| {
     let start = text.len();
     text.push_str(INIT.trim());
     let mut message = Message::user(text);
-    let end = message.content.len();
-    message.extra.insert(PASTES.to_owned(), json!([[start, end]]));
+    message.mark_end(start, PartKind::Instructions);
     app.viewport.pane.go_to_end();
     let effects = writing::submit_in(app, message, Some(Mode::Agent));
     super::focus::focus_composer(app);

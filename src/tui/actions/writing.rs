@@ -20,7 +20,7 @@ use crate::{
 
 pub const SEND: Action = Action::new("send", "", |app, word| {
     if word != AS_MESSAGE
-        && let Some(line) = to_remember(app)
+        && let Some(line) = app.composer.to_remember()
     {
         return own_files::remember(app, &line, Some((&SEND, AS_MESSAGE)));
     }
@@ -29,17 +29,6 @@ pub const SEND: Action = Action::new("send", "", |app, word| {
 
 /// The argument with which the draft is a message, whatever it begins with.
 const AS_MESSAGE: &str = "message";
-
-/// The rest of a typed line that begins with `#`: something to remember. `#7.3` names a document.
-fn to_remember(app: &App) -> Option<String> {
-    let text = app.composer.field.text();
-    let line = text.trim().strip_prefix('#')?;
-    let first = line.split_whitespace().next()?;
-    let is_address = first.starts_with(|it: char| it.is_ascii_digit());
-    // A backslash before Enter is a line break.
-    let is_line = !text.trim().contains('\n') && !text.ends_with('\\') && !app.composer.field.has_paste();
-    (is_line && !is_address).then(|| line.trim().to_owned())
-}
 
 pub const QUEUE: Action = Action::new("queue", "", |app, _| send(app, SendTime::Later));
 
@@ -407,6 +396,11 @@ fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
     let message = plan_edits::with_edits(app, message);
     // A command is worked out before it is sent, so it is a message of its own.
     let is_command = message.command().is_some();
+    // The answer that was stopped takes nothing any more, so the message is the next one.
+    if way == SendTime::Now && app.conversation.is_stopping() && !is_written_elsewhere(app) {
+        app.questions.submitted_ms = Some(app.now_ms);
+        return vec![Effect::Send(Command::Submit(prepared(app, message)))];
+    }
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears && !is_command {
         app.composer.said.push(message.content.clone());
         // Answers that were given go along with it: the next request has both.

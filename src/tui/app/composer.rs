@@ -44,6 +44,18 @@ pub struct Composer {
 }
 
 impl Composer {
+    /// The rest of a typed line that begins with `#`: something to remember, for which Enter opens a choice. `#7.3` names a
+    /// document.
+    pub fn to_remember(&self) -> Option<String> {
+        let text = self.field.text();
+        let line = text.trim().strip_prefix('#')?;
+        let first = line.split_whitespace().next()?;
+        let is_address = first.starts_with(|it: char| it.is_ascii_digit());
+        // A backslash before Enter is a line break.
+        let is_line = !text.trim().contains('\n') && !text.ends_with('\\') && !self.field.has_paste();
+        (is_line && !is_address).then(|| line.trim().to_owned())
+    }
+
     /// The command that sends a message in the chosen mode, to the chosen model.
     pub fn submit(&self, mut message: Message) -> Submit {
         message.extra.shift_remove(CUSTOM_MODE);

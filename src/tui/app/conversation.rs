@@ -42,6 +42,8 @@ pub struct AnswerFacts {
     pub restricted: Option<(Turn, Restriction)>,
     /// The model that writes it, if another one was chosen meanwhile.
     pub model: Option<(Turn, String)>,
+    /// The turn that the user has stopped here.
+    pub stopped: Option<Turn>,
 }
 
 /// Commits of this conversation, as far as they outlive their card.
@@ -147,6 +149,12 @@ impl Conversation {
         let turn = self.transcript.exchanges.last()?.turn;
         let model = self.answer.model.as_ref().filter(|it| it.0 == turn && self.is_busy())?;
         Some(&model.1)
+    }
+
+    /// Returns true while an answer is running that the user has stopped here.
+    pub fn is_stopping(&self) -> bool {
+        let turn = self.transcript.exchanges.last().map(|it| it.turn);
+        self.is_busy() && self.answer.stopped.is_some() && self.answer.stopped == turn
     }
 
     /// Returns true while an answer is running.

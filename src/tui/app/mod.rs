@@ -127,6 +127,13 @@ impl App {
         Vec::new()
     }
 
+    /// Shows a hint about a key or a command that did nothing. It goes with the next key. No effects follow.
+    pub fn hint(&mut self, text: impl Into<String>) -> Vec<Effect> {
+        self.toast(text);
+        self.toast_ms = 0;
+        Vec::new()
+    }
+
     /// Removes the toast, as a key does, unless it came a moment ago and was not read.
     pub fn drop_toast(&mut self) {
         if self.now_ms.saturating_sub(self.toast_ms) >= TOAST_MS {

@@ -154,6 +154,7 @@ impl<'a> Scene<'a> {
             approval: None,
             newest: false,
             superseded: false,
+            waits: false,
             turn: self.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
             colours: self.colours,
             colours_version: self.colours_version,

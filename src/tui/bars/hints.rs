@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use crate::{
-    protocol::Kind,
+    protocol::{Kind, View},
     t,
     transcript::is_approval,
     tui::{
         app::{App, Focus, Mention, keymap::KeyContext},
         widgets::{
-            approval_keys,
+            approval_chords, approval_keys,
             footer::{Hint, help, hint},
             staged,
         },
@@ -184,6 +184,12 @@ pub fn hints(app: &App) -> Vec<Hint> {
         }
         return hints;
     }
+    if app.composer.to_remember().is_some()
+        && let Some(send) = hints.iter_mut().find(|it| it.action == "send")
+    {
+        // Enter opens a choice, which is not what one expects: it stays where there is little room.
+        (send.word, send.action) = (t!("footer-note"), "");
+    }
     if app.conversation.waits_for_trust() {
         hints.retain(|it| it.action != "focus");
         hints.insert(0, hint("tab", t!("trust-review")));
@@ -202,9 +208,13 @@ pub fn hints(app: &App) -> Vec<Hint> {
         _ => hint("tab", t!("footer-answer")),
     };
     hints.insert(0, way);
-    if is_approval(document) {
-        hints.insert(0, hint("alt+y", t!("approval-key-once")));
-        hints.insert(1, hint("alt+n", t!("approval-key-no")));
+    if let View::Clarification(view) = document.view()
+        && is_approval(document)
+    {
+        let mut chords = approval_chords(&view);
+        // Where there is little room, the one that allows more goes first.
+        chords.sort_by_key(|it| it.0 == "alt+a");
+        hints.splice(0..0, chords.into_iter().map(|(chord, does)| hint(chord, does)));
     }
     hints
 }

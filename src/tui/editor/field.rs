@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     locale::figure,
-    protocol::Message,
+    protocol::{Message, PartKind},
     t,
     text::{Sanitized, WordList},
 };
@@ -417,7 +417,7 @@ impl Field {
         self.rest();
         self.draft.go(TextPosition::default(), false);
         let parts = message.parts();
-        let typed = parts.iter().filter(|it| !it.1).map(|it| it.0);
+        let typed = parts.iter().filter(|it| it.1 == PartKind::Typed).map(|it| it.0);
         let pictures = message.extra.get("images").and_then(Value::as_array);
         let mut pictures = pictures.map_or(&[][..], Vec::as_slice).iter();
         let are_all_pictures = typed.flat_map(bracketed).filter(|it| it.1.is_some()).count() == pictures.len();
@@ -425,8 +425,8 @@ impl Field {
             let name = name.to_lowercase();
             are_all_pictures || PICTURES.iter().any(|it| name.ends_with(it))
         };
-        for (text, is_pasted) in parts {
-            if is_pasted {
+        for (text, kind) in parts {
+            if kind != PartKind::Typed {
                 self.add(Chip::Text(tidy(text)));
                 continue;
             }

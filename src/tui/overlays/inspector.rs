@@ -336,7 +336,7 @@ fn title(count: u64, gone: u64, filter: Option<&str>, columns: usize) -> StyledL
 
 /// The document and the text of a step that is nothing but deltas of one text; `None` for any other step.
 fn delta_of(step: &TraceStep) -> Option<(Option<&DocumentId>, &'static str)> {
-    let mut of = None;
+    let mut of = argument_piece(step).map(|_| (None, "tool_call_arguments"));
     for entry in &step.made {
         let this = match &entry.event {
             Event::ContentDelta { document, .. } => (Some(document), "content_delta"),
@@ -354,6 +354,25 @@ fn delta_of(step: &TraceStep) -> Option<(Option<&DocumentId>, &'static str)> {
     of
 }
 
+/// Returns a piece of a call's arguments in a frame of a provider that has made no event: a call is shown once it is complete.
+fn argument_piece(step: &TraceStep) -> Option<String> {
+    let Some(Raw::Frame { text, .. }) = &step.raw else {
+        return None;
+    };
+    if !step.made.is_empty() {
+        return None;
+    }
+    let delta = text.contains("function_call_arguments.delta").then_some("delta");
+    ["arguments", "partial_json"].into_iter().chain(delta).find_map(|name| {
+        let mut found = text.split(name).zip(text.match_indices(name));
+        let (_, (at, _)) = found.find(|(before, _)| before.ends_with('"'))?;
+        let value = text.get(at + name.len()..)?.strip_prefix('"')?;
+        let value = value.trim_start().strip_prefix(':')?;
+        let mut values = serde_json::Deserializer::from_str(value).into_iter::<String>();
+        values.next()?.ok()
+    })
+}
+
 /// Returns true if two steps in a row are deltas of the same text.
 fn is_run(before: &TraceStep, step: &TraceStep) -> bool {
     let delta = delta_of(step);
@@ -363,11 +382,14 @@ fn is_run(before: &TraceStep, step: &TraceStep) -> bool {
 /// Returns the text that the deltas of some steps make.
 fn joined<'a>(steps: impl Iterator<Item = &'a TraceStep>) -> String {
     let mut text = String::new();
-    for entry in steps.flat_map(|it| &it.made) {
-        match &entry.event {
-            Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => text.push_str(delta),
-            Event::ToolCallArguments { arguments, .. } => text.push_str(arguments.as_str().unwrap_or_default()),
-            _ => {}
+    for step in steps {
+        text.push_str(&argument_piece(step).unwrap_or_default());
+        for entry in &step.made {
+            match &entry.event {
+                Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => text.push_str(delta),
+                Event::ToolCallArguments { arguments, .. } => text.push_str(arguments.as_str().unwrap_or_default()),
+                _ => {}
+            }
         }
     }
     text

@@ -337,8 +337,16 @@ impl Page {
             let note = match note {
                 SandboxNote::NotSaved(why) => t!("wall-note-here-only", why = why.as_str()),
                 SandboxNote::GuardTripped => t!("wall-note-halted").to_owned(),
-                SandboxNote::GuardOn => t!("wall-note-guarded").to_owned(),
-                SandboxNote::GuardOff => t!("wall-note-strict").to_owned(),
+                SandboxNote::GuardOn => [
+                    t!("wall-note-guarded"),
+                    t!("wall-note-guarded-files"),
+                    t!("wall-note-guarded-meanwhile"),
+                    t!("wall-note-guarded-lost"),
+                    t!("wall-note-guarded-after"),
+                    t!("wall-note-guarded-off"),
+                ]
+                .join(" "),
+                SandboxNote::GuardOff => [t!("wall-note-strict"), t!("wall-note-strict-off")].join(" "),
                 SandboxNote::GuardNotNeeded => t!("wall-note-needless").to_owned(),
             };
             rows.push(PageBlock::line(&note, Role::Text));

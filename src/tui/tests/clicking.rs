@@ -357,6 +357,82 @@ fn a_message_beside_a_form_takes_the_given_answers_along() {
 }
 
 #[test]
+fn the_footer_and_a_waiting_plan_name_their_keys() {
+    let mut app = TestApp::new(100, 30);
+    approval(
+        &mut app,
+        json!({ "type": "terminal_command", "metadata": { "command": "git push" } }),
+    );
+    let footer = |app: &mut TestApp| app.picture().lines().last().unwrap_or_default().to_owned();
+    let keys = footer(&mut app);
+    assert!(
+        ["alt+y", "alt+n", "alt+a", "f1"].iter().all(|it| keys.contains(it)),
+        "{keys}"
+    );
+
+    let plan = STATES.iter().find(|it| it.name == "plan").expect("a state");
+    let mut app = TestApp::new(60, 24);
+    (plan.open)(&mut app);
+    assert!(app.shows("tab, then b build"), "{}", app.picture());
+    click(&mut app, "tab, then b");
+    assert!(footer(&mut app).contains("enter build"), "{}", app.picture());
+
+    let mut app = TestApp::new(80, 24);
+    app.keys("# always use tabs");
+    assert!(footer(&mut app).contains("enter remember or send"), "{}", app.picture());
+    app.keys("<ctrl+u>hi");
+    assert!(footer(&mut app).contains("enter send"), "{}", app.picture());
+}
+
+#[test]
+fn an_answered_value_that_is_cut_says_so() {
+    let mut app = TestApp::new(40, 24);
+    begun(&mut app);
+    let options =
+        json!([{ "id": "a", "label": "Postgres (a server that runs elsewhere)" }, { "id": "b", "label": "SQLite" }]);
+    let questions: Vec<_> = ["q0", "q1"]
+        .map(|it| json!({ "id": it, "text": "Which database is it to be?", "options": options }))
+        .to_vec();
+    app.events([start(
+        "1",
+        "clarification",
+        json!({ "kind": "question", "questions": questions }),
+    )]);
+    app.later(1000);
+    app.keys("1<enter>");
+    let picture = app.picture();
+    let given = picture.lines().find(|it| it.contains('✓')).expect("an answer");
+    assert!(
+        given.trim_end().ends_with('…') && given.contains("Postgres"),
+        "{picture}"
+    );
+}
+
+#[test]
+fn a_message_after_a_stop_is_the_next_one_and_not_in_the_draft() {
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    app.events([Event::UserMessage(crate::protocol::Message::user("go"))]);
+    begun(&mut app);
+    app.keys("before<enter>");
+    app.keys("<esc>after<enter>");
+    let sent = app.sent();
+    assert!(
+        matches!(&sent[..], [Command::Steer(before), Command::Cancel, Command::Submit(after)]
+            if before.message.content == "before" && after.message.content == "after"),
+        "{sent:?}"
+    );
+    ended(&mut app, FinishReason::Cancelled);
+    app.events([Event::UserMessage(crate::protocol::Message::user("after"))]);
+    assert_eq!(
+        app.app.composer.field.text(),
+        "before",
+        "what was said before the stop comes back"
+    );
+    assert!(app.app.composer.said.is_empty());
+}
+
+#[test]
 fn a_form_out_of_view_is_shown_before_a_key_answers_it() {
     let mut app = TestApp::new(80, 24);
     begun(&mut app);

@@ -428,6 +428,41 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
 }
 
 #[test]
+fn again_alone_repeats_the_last_answer_as_another_branch() {
+    let mut desk = TestApp::new(100, 24);
+    desk.keys("/again<enter>");
+    assert!(
+        desk.sent().is_empty() && desk.shows("no messages yet"),
+        "{}",
+        desk.picture()
+    );
+    let pictures = json!(["data:image/png;base64,AA"]);
+    let mut second = Message::user("second");
+    second.extra.insert("images".to_owned(), pictures);
+    for (id, message) in [("a", Message::user("first")), ("b", second.clone())] {
+        desk.events([Event::UserMessage(message)]);
+        desk.events(document(id, "text", Some("so"), json!({})));
+        desk.events([Event::Done(Done::default())]);
+    }
+    desk.keys("/again<enter>");
+    let sent = desk.sent();
+    let back = Command::SwitchBranch(Branch {
+        after: Turn(1),
+        ..Branch::default()
+    });
+    assert_eq!(sent[0], back);
+    assert!(
+        matches!(&sent[1], Command::Submit(it) if it.message == second),
+        "{sent:?}"
+    );
+    // A hint about what cannot be goes with the next key.
+    desk.keys("/again 9.9<enter>");
+    assert!(desk.shows("9.9 is not on this branch"), "{}", desk.picture());
+    desk.keys("x");
+    assert!(!desk.shows("9.9 is not"), "{}", desk.picture());
+}
+
+#[test]
 fn a_change_that_stands_is_not_made_again() {
     let mut desk = TestApp::new(100, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);

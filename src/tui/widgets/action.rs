@@ -65,6 +65,7 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::Remembered => t!("done-remembered", place = first),
         UserAction::SettingWritten => t!("done-set", name = first, place = second, command = fact(2)),
         UserAction::SettingRemoved => t!("done-unset", name = first, place = second, command = fact(2)),
+        UserAction::ModeChanged => t!("done-mode", mode = first),
         UserAction::HookRan => first.to_owned(),
     };
     match (done.action, fact(2)) {
@@ -101,6 +102,7 @@ mod tests {
             (UserAction::Trusted, &[]),
             (UserAction::Distrusted, &[]),
             (UserAction::TrustPassed, &[]),
+            (UserAction::ModeChanged, &["plan"]),
             (UserAction::AllowedAlways, &["Shell(git push)"]),
             (UserAction::Exported, &["~/cart.html"]),
             (UserAction::Saved, &["notes.md"]),
@@ -149,6 +151,7 @@ mod tests {
 · trusted this folder · /trust to change
 · stopped trusting this folder · /trust to change
 · this folder's rules stay off · /trust to change
+· mode is plan now · shift+tab
 · always allowed: Shell(git push), in your settings · /permissions
 · exported to ~/cart.html · delete it to undo
 · saved to notes.md · delete it to undo

@@ -370,18 +370,24 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
     keys_rows(&keys, columns)
 }
 
-/// The chords that decide from the composer, and the way to the other keys.
-fn chord_rows(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
+/// Returns the chords that decide on an approval from the composer, each with a word for its decision.
+pub fn approval_chords(view: &Clarification<'_>) -> Vec<(&'static str, &'static str)> {
     let found = view.questions.first().map(grants).unwrap_or_default();
     let has = |grant: Grant| found.iter().any(|it| it.1 == grant);
     let chords = [
         (has(Grant::Once), "alt+y", t!("approval-key-once")),
         (has(Grant::Session), "alt+a", t!("approval-key-session")),
         (true, "alt+n", t!("approval-key-no")),
-        (true, "tab", t!("approval-key-more")),
     ];
-    let keys = chords.into_iter().filter(|it| it.0);
-    let keys: Vec<_> = keys.map(|(_, chord, does)| key(chord, does, Role::Waiting)).collect();
+    let chords = chords.into_iter().filter(|it| it.0);
+    chords.map(|(_, chord, does)| (chord, does)).collect()
+}
+
+/// The chords that decide from the composer, and the way to the other keys.
+fn chord_rows(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
+    let more = ("tab", t!("approval-key-more"));
+    let keys = approval_chords(view).into_iter().chain([more]);
+    let keys: Vec<_> = keys.map(|(chord, does)| key(chord, does, Role::Waiting)).collect();
     keys_rows(&keys, columns)
 }
 

@@ -175,9 +175,11 @@ fn given_row(question: &Question<'_>, answer: &QuestionAnswer, columns: usize) -
         other: t!("question-other"),
         more: t!("question-more-other"),
     };
-    let answer = Span::new(Sanitized::line(&spoken(answer, question, &words)), Role::Strong);
-    let room = columns.saturating_sub(KEY + KEYS_GAP + answer.text.len().min(columns / 2));
+    let answer = Sanitized::line(&spoken(answer, question, &words));
+    let room = columns.saturating_sub(KEY + KEYS_GAP + width(&answer).min(columns / 2));
     let text = cut_end(&first_line(question.text), room);
+    let room = columns.saturating_sub(KEY + KEYS_GAP + width(&text));
+    let answer = Span::new(Sanitized::line(&cut_end(&answer, room)), Role::Strong);
     let spans = [
         sign("✓  ", Role::Done),
         Span::new(text, Role::Dim),

@@ -351,6 +351,7 @@ fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, fac
         Applied::Applied => facts.word(Weight::Medium, t!("edit-applied"), Role::Dim),
         Applied::Rejected => facts.word(Weight::Heavy, signed("✗", t!("edit-rejected")), Role::Error),
         Applied::Failed => facts.word(Weight::Heavy, signed("✗", t!("edit-failed")), Role::Error),
+        Applied::Other(word) if word.is_empty() => {}
         Applied::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
     }
     check(document, facts);

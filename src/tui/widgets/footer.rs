@@ -2,56 +2,80 @@
 
 use std::borrow::Cow;
 
-use crate::text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap};
+use crate::text::{Role, Sanitized, Span, width, wrap::wrap};
 
 /// The parts of the footer.
 #[derive(Default)]
 pub struct FooterSpans {
     pub left: Vec<Span>,
     pub right: Vec<Span>,
-    /// The first row of a toast that takes two; the second one is `left`.
+    /// The first row of a toast that takes two; the second one is `right`.
     pub above: Vec<Span>,
 }
 
-/// Returns the footer for `columns`. A long toast takes the keys' place, and a second row where there `is_room_above`.
+/// Returns the footer for `columns`. A long toast takes a second row where there `is_room_above`; the way to the help stays
+/// beside it.
 pub fn spans(hints: Vec<Hint>, toast: Option<&str>, is_room_above: bool, columns: usize) -> FooterSpans {
     let most = columns.saturating_sub(2);
-    if let Some(toast) = toast.filter(|it| is_room_above && width::width(it) > most) {
-        let rows = wrap(&[Span::new(Sanitized::line(toast), Role::Text)], most, &[], &[]);
-        let rest: Vec<_> = rows.iter().skip(1).map(StyledLine::plain).collect();
-        let rest = width::cut_end(&rest.join(" "), most);
+    let help = hints
+        .iter()
+        .find(|it| it.action == "keys")
+        .map_or(0, |it| wants(it) + 4);
+    let beside = most.saturating_sub(help);
+    let Some(toast) = toast else {
         return FooterSpans {
-            left: vec![Span::new(Sanitized::new(&rest), Role::Text)],
-            right: Vec::new(),
-            above: rows.into_iter().next().unwrap_or_default().spans,
+            left: keys(hints, columns.saturating_sub(1)),
+            ..FooterSpans::default()
         };
-    }
-    let toast = toast.map(|it| Span::new(Sanitized::line(&width::cut_end(it, most)), Role::Text));
-    let right: Vec<Span> = toast.into_iter().collect();
+    };
+    let (above, rest) = if is_room_above && width::width(toast) > beside {
+        let mut rows = wrap(&[Span::new(Sanitized::line(toast), Role::Text)], most, &[], &[]).into_iter();
+        let first = rows.next().unwrap_or_default().spans;
+        let rest: Vec<_> = rows.map(|it| it.plain()).collect();
+        (first, rest.join(" "))
+    } else {
+        (Vec::new(), toast.to_owned())
+    };
+    let right: Vec<Span> = match width::cut_end(&rest, beside) {
+        rest if rest.is_empty() => Vec::new(),
+        rest => vec![Span::new(Sanitized::line(&rest), Role::Text)],
+    };
     let room = columns.saturating_sub(width::spans_width(&right) + if right.is_empty() { 1 } else { 4 });
-    let mut left = Vec::new();
-    for Hint { key, word, .. } in fitting(hints, room) {
-        if !left.is_empty() {
-            left.push(Span::new(Sanitized::literal("   "), Role::Faint));
-        }
-        left.push(Span::new(Sanitized::line(&key), Role::Dim).bold().key());
-        if !word.is_empty() {
-            left.push(Span::new(Sanitized::line(&format!(" {word}")), Role::Faint));
-        }
-    }
     FooterSpans {
-        left,
+        left: keys(hints, room),
         right,
-        above: Vec::new(),
+        above,
     }
 }
 
-/// The hints that there is room for: first the one for sending goes, then the last ones. The way to the help goes last, Esc
+/// The hints that fit into `room` columns.
+fn keys(hints: Vec<Hint>, room: usize) -> Vec<Span> {
+    let mut spans = Vec::new();
+    for Hint { key, word, .. } in fitting(hints, room) {
+        if !spans.is_empty() {
+            spans.push(Span::new(Sanitized::literal("   "), Role::Faint));
+        }
+        spans.push(Span::new(Sanitized::line(&key), Role::Dim).bold().key());
+        if !word.is_empty() {
+            spans.push(Span::new(Sanitized::line(&format!(" {word}")), Role::Faint));
+        }
+    }
+    spans
+}
+
+/// The columns of a hint.
+fn wants(hint: &Hint) -> usize {
+    width::width(&hint.key) + 1 + width::width(hint.word)
+}
+
+/// The hints that there is room for: first the one for a new line goes, then the one for sending, then the last ones. The way to the help goes last, Esc
 /// before it.
 fn fitting(mut hints: Vec<Hint>, room: usize) -> Vec<Hint> {
-    let wants = |it: &Hint| width::width(&it.key) + 1 + width::width(it.word);
     let all = |hints: &[Hint]| hints.iter().map(|it| wants(it) + 3).sum::<usize>().saturating_sub(3);
-    let rank = |it: &Hint| (it.action != "send", it.action == "keys", it.key == "esc");
+    let rank = |it: &Hint| {
+        let place = ["newline", "send"].iter().position(|name| it.action == *name);
+        (place.unwrap_or(2), it.action == "keys", it.key == "esc")
+    };
     while all(&hints) > room {
         let Some((at, _)) = hints.iter().enumerate().rev().min_by_key(|(_, it)| rank(it)) else {
             break;
@@ -84,5 +108,67 @@ pub fn hint(key: impl Into<Cow<'static, str>>, word: &'static str) -> Hint {
         key: key.into(),
         word,
         action: "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(hints: Vec<Hint>, toast: Option<&str>, is_room_above: bool, columns: usize) -> [String; 3] {
+        let spans = spans(hints, toast, is_room_above, columns);
+        [spans.above, spans.left, spans.right].map(|it| it.iter().map(|it| it.text.as_str()).collect())
+    }
+
+    #[test]
+    fn a_toast_leaves_the_way_to_the_help_and_a_new_line_goes_before_sending() {
+        let hints = || {
+            let named = |key: &'static str, word, action| Hint {
+                action,
+                ..hint(key, word)
+            };
+            vec![
+                named("enter", "send", "send"),
+                named("alt+enter", "newline", "newline"),
+                named("shift+tab", "mode", "mode.next"),
+                help("f1", "keys"),
+            ]
+        };
+        let long = "select a todo with the arrow keys first, and then press it";
+        for (toast, is_room_above, columns, wanted) in [
+            (
+                None,
+                false,
+                60,
+                ["", "enter send   alt+enter newline   shift+tab mode   f1 keys", ""],
+            ),
+            (None, false, 50, ["", "enter send   shift+tab mode   f1 keys", ""]),
+            (None, false, 34, ["", "shift+tab mode   f1 keys", ""]),
+            (Some("done"), true, 40, ["", "shift+tab mode   f1 keys", "done"]),
+            (
+                Some(long),
+                true,
+                40,
+                [
+                    "select a todo with the arrow keys",
+                    "f1 keys",
+                    "first, and then press it",
+                ],
+            ),
+            // It fits into the row above, and all keys stay.
+            (
+                Some("select a todo with the arrow keys"),
+                true,
+                40,
+                [
+                    "select a todo with the arrow keys",
+                    "enter send   shift+tab mode   f1 keys",
+                    "",
+                ],
+            ),
+            (Some(long), false, 40, ["", "f1 keys", "select a todo with the arr…"]),
+        ] {
+            assert_eq!(shown(hints(), toast, is_room_above, columns), wanted, "{columns}");
+        }
     }
 }

@@ -168,6 +168,7 @@ fn states(kind: &Kind) -> Vec<State> {
             let older = RenderContext {
                 newest: false,
                 superseded: false,
+                waits: false,
                 ..look(0)
             };
             states.push((
@@ -213,6 +214,7 @@ fn states(kind: &Kind) -> Vec<State> {
             let older = RenderContext {
                 newest: false,
                 superseded: false,
+                waits: false,
                 ..look(0)
             };
             states.push(("an older one".to_owned(), closed.clone(), older));

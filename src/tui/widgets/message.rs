@@ -7,7 +7,7 @@ use super::{
     heading::{Facts, Weight, first_line, gap, line, sign},
 };
 use crate::{
-    protocol::Message,
+    protocol::{Message, PartKind},
     t,
     text::{Role, Sanitized, Span, StyledLine, width::spans_width, wrap::wrap},
     tui::editor::field::pasted_label,
@@ -60,12 +60,11 @@ pub fn message_text(message: &Message) -> String {
         Some((plan, false)) => return t!("message-build", plan = plan),
         None => {}
     }
-    let part = |(text, is_pasted): (&str, bool)| {
-        if is_pasted {
-            format!("[{}]", pasted_label(text))
-        } else {
-            text.to_owned()
-        }
+    let part = |(text, kind): (&str, PartKind)| match kind {
+        PartKind::Typed => text.to_owned(),
+        PartKind::Pasted => format!("[{}]", pasted_label(text)),
+        PartKind::Instructions => format!("[{}]", t!("message-instructions", count = text.lines().count())),
+        PartKind::Plan => format!(" · {}", t!("message-with-plan")),
     };
     message.parts().into_iter().map(part).collect()
 }

@@ -72,7 +72,7 @@ use crate::{
     tui::terminal::surface::Links,
 };
 
-pub use approval::command_asked_for;
+pub use approval::{approval_chords, command_asked_for};
 pub use copy::{code_only, copy_text, markdown};
 pub use error::{error_leaves_out, is_retryable};
 pub use file_edit::{below, joins, name as operation, sides};
@@ -114,6 +114,8 @@ pub struct RenderContext<'a> {
     pub newest: bool,
     /// A plan that a newer one has replaced.
     pub superseded: bool,
+    /// A plan that waits to be built or changed.
+    pub waits: bool,
     /// Ids of documents are unique inside a turn only.
     pub turn: Turn,
     pub colours: &'a dyn Colours,
@@ -332,6 +334,7 @@ struct Key {
     /// The note on the cited file.
     said_of_file: Option<&'static str>,
     newest: bool,
+    waits: bool,
     /// The version of the answer in the making, counted from 1.
     form: u64,
     todo: Option<usize>,

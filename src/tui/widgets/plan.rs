@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     DocumentKind, DocumentState, Key, Leaf, MEASURE, RenderContext, copy,
-    heading::{Facts, Weight, gap, heading, key, put_key, sign, titled, word},
+    heading::{Facts, Weight, gap, heading, key, line, put_key, sign, titled, word},
     seed,
     todo::{self, Item},
 };
@@ -64,6 +64,7 @@ impl DocumentKind for Plan<'_> {
 
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         key.newest = context.newest;
+        key.waits = context.waits;
         key.selected = context.selected;
         key.todo = context.todo;
         if is_live(document, context) {
@@ -104,11 +105,14 @@ fn facts(plan: &Plan<'_>, document: &Document, look: &RenderContext<'_>) -> Fact
     if document.is_incomplete() {
         facts.word(Weight::Heavy, t!("document-broken-off"), Role::Error);
     }
-    if look.superseded && !document.is_open() {
-        facts.word(Weight::Light, t!("plan-superseded"), Role::Dim);
+    let is_superseded = look.superseded && !document.is_open();
+    if is_superseded {
+        facts.word(Weight::Heavy, t!("plan-superseded"), Role::Dim);
     }
     if all > 0 {
-        facts.push(Weight::Heavy, todo::progress(done, all));
+        // How far a plan came that counts no more matters less.
+        let weight = if is_superseded { Weight::Light } else { Weight::Heavy };
+        facts.push(weight, todo::progress(done, all));
     }
     facts
 }
@@ -196,8 +200,13 @@ fn body<'a>(content: &'a str, title: &str, is_open: bool) -> &'a str {
 }
 
 fn keys(look: &RenderContext<'_>, document: &Document) -> Vec<StyledLine> {
-    if !look.selected || document.is_open() || !look.newest {
+    if document.is_open() || !look.newest {
         return Vec::new();
+    }
+    if !look.selected {
+        let way = key(t!("key-tab-build"), t!("plan-key-build"), Role::Waiting);
+        let rows = [StyledLine::blank(), line(&way, Facts::default(), look.width)];
+        return if look.waits { rows.to_vec() } else { Vec::new() };
     }
     let on_plan = [
         ("b", t!("plan-key-build")),
@@ -282,7 +291,7 @@ mod tests {
 40=====================================
 -- as it was sent
 ≡ plan   Combinable discount codes
-                          ▰▰▰▱▱▱ 2 of 4
+                     ▰▰▰▱▱▱ 2 of 4 done
   Carts accept any number of codes;
   they add up to at most 100 %. Codes
   live in Redis.
@@ -300,14 +309,14 @@ mod tests {
 -- begun
 ≡ plan   Combinable discount codes
 -- without title, overview and body
-≡ plan   untitled         ▱▱▱▱▱▱ 0 of 1
+≡ plan   untitled    ▱▱▱▱▱▱ 0 of 1 done
 
   ☐ Only this
 -- folded
-≡ plan   Combinable dis…  ▰▰▰▱▱▱ 2 of 4
+≡ plan   Combinabl…  ▰▰▰▱▱▱ 2 of 4 done
 80=======================================================================
 -- as it was sent
-≡ plan   Combinable discount codes                          ▰▰▰▱▱▱ 2 of 4
+≡ plan   Combinable discount codes                     ▰▰▰▱▱▱ 2 of 4 done
   Carts accept any number of codes; they add up to at most 100 %. Codes
   live in Redis.
 
@@ -321,14 +330,14 @@ mod tests {
 -- begun
 ≡ plan   Combinable discount codes
 -- without title, overview and body
-≡ plan   untitled                                           ▱▱▱▱▱▱ 0 of 1
+≡ plan   untitled                                      ▱▱▱▱▱▱ 0 of 1 done
 
   ☐ Only this
 -- folded
-≡ plan   Combinable discount codes                          ▰▰▰▱▱▱ 2 of 4
+≡ plan   Combinable discount codes                     ▰▰▰▱▱▱ 2 of 4 done
 120==============================================================================================================
 -- as it was sent
-≡ plan   Combinable discount codes                                                                  ▰▰▰▱▱▱ 2 of 4
+≡ plan   Combinable discount codes                                                             ▰▰▰▱▱▱ 2 of 4 done
   Carts accept any number of codes; they add up to at most 100 %. Codes live in Redis.
 
   ☑ Store codes in Redis behind a CodeStore trait
@@ -341,11 +350,11 @@ mod tests {
 -- begun
 ≡ plan   Combinable discount codes
 -- without title, overview and body
-≡ plan   untitled                                                                                   ▱▱▱▱▱▱ 0 of 1
+≡ plan   untitled                                                                              ▱▱▱▱▱▱ 0 of 1 done
 
   ☐ Only this
 -- folded
-≡ plan   Combinable discount codes                                                                  ▰▰▰▱▱▱ 2 of 4
+≡ plan   Combinable discount codes                                                             ▰▰▰▱▱▱ 2 of 4 done
 "#);
     }
 
@@ -373,7 +382,7 @@ mod tests {
             ..look(60)
         };
         insta::assert_snapshot!(picture(&combinable(), &live), @r#"
-≡ plan   Combinable discount codes               ▰▰▰▰▰▱ 3 of 4
+≡ plan   Combinable discount codes          ▰▰▰▰▰▱ 3 of 4 done
   Carts accept any number of codes; they add up to at most 100
   %. Codes live in Redis.
 
@@ -419,7 +428,7 @@ mod tests {
         );
         assert_eq!(
             roles(&sheet.rows[0]),
-            "plan:Dim Combinable discount codes:Strong+bold | ▰▰▰▱▱▱:Waiting 2 of 4:Dim"
+            "plan:Dim Combinable discount codes:Strong+bold | ▰▰▰▱▱▱:Waiting 2 of 4 done:Dim"
         );
         let signs: Vec<(String, Role)> = sheet.rows[3..8]
             .iter()

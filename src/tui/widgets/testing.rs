@@ -32,6 +32,7 @@ pub fn look(width: usize) -> RenderContext<'static> {
         approval: None,
         newest: true,
         superseded: false,
+        waits: false,
         turn: Turn(7),
         colours: &NoColours,
         colours_version: 0,

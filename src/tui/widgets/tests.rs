@@ -140,6 +140,7 @@ fn a_document_is_laid_out_again_only_for_what_it_shows() {
     let base = RenderContext {
         newest: false,
         superseded: false,
+        waits: false,
         ..look(60)
     };
     let changes: [(&str, RenderContext<'_>, &[&str]); 9] = [

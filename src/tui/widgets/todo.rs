@@ -73,7 +73,7 @@ pub(super) fn text(content: &str, status: &TodoStatus) -> Span {
     }
 }
 
-/// `▰▰▰▱▱▱ 2 of 4`
+/// `▰▰▰▱▱▱ 2 of 4 done`
 pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
     const CELLS: usize = 6;
     let rounded = (CELLS * done.min(all) + all / 2).checked_div(all).unwrap_or(0);
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn bars_are_full_only_when_all_is_done() {
         for (done, all, bar) in [
-            (0, 4, "▱▱▱▱▱▱ 0 of 4"),
-            (1, 40, "▰▱▱▱▱▱ 1 of 40"),
-            (2, 4, "▰▰▰▱▱▱ 2 of 4"),
-            (39, 40, "▰▰▰▰▰▱ 39 of 40"),
-            (4, 4, "▰▰▰▰▰▰ 4 of 4"),
-            (5, 4, "▰▰▰▰▰▰ 5 of 4"),
-            (0, 0, "▱▱▱▱▱▱ 0 of 0"),
+            (0, 4, "▱▱▱▱▱▱ 0 of 4 done"),
+            (1, 40, "▰▱▱▱▱▱ 1 of 40 done"),
+            (2, 4, "▰▰▰▱▱▱ 2 of 4 done"),
+            (39, 40, "▰▰▰▰▰▱ 39 of 40 done"),
+            (4, 4, "▰▰▰▰▰▰ 4 of 4 done"),
+            (5, 4, "▰▰▰▰▰▰ 5 of 4 done"),
+            (0, 0, "▱▱▱▱▱▱ 0 of 0 done"),
         ] {
             let shown: String = progress(done, all).iter().map(|it| it.text.as_str()).collect();
             assert_eq!(shown, bar);

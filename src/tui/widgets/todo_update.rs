@@ -155,9 +155,9 @@ mod tests {
         insta::assert_snapshot!(pictures(&states), @r#"
 40=====================================
 -- what moved comes first
-≡ todo   ☑ Let Cart hold a lis…  2 of 4
+≡ todo   ☑ Let Cart hold …  2 of 4 done
 -- unfolded
-≡ todo   3 changes               2 of 4
+≡ todo   3 changes          2 of 4 done
   ☐ Reject expired codes
   ☑ Let Cart hold a list of discounts
   ◐ Add them up in Cart::total
@@ -165,9 +165,9 @@ mod tests {
 ≡ todo   no changes
 80=======================================================================
 -- what moved comes first
-≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in C…  2 of 4
+≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up…  2 of 4 done
 -- unfolded
-≡ todo   3 changes                                                 2 of 4
+≡ todo   3 changes                                            2 of 4 done
   ☐ Reject expired codes
   ☑ Let Cart hold a list of discounts
   ◐ Add them up in Cart::total
@@ -175,9 +175,9 @@ mod tests {
 ≡ todo   no changes
 120==============================================================================================================
 -- what moved comes first
-≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in Cart::total  ☐ Reject expired codes         2 of 4
+≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in Cart::total  ☐ Reject expired codes    2 of 4 done
 -- unfolded
-≡ todo   3 changes                                                                                         2 of 4
+≡ todo   3 changes                                                                                    2 of 4 done
   ☐ Reject expired codes
   ☑ Let Cart hold a list of discounts
   ◐ Add them up in Cart::total

@@ -1093,6 +1093,7 @@ impl Pane {
             approval: None,
             newest: !context.is_preview && item.exchange() + 1 == transcript.exchanges.len(),
             superseded: false,
+            waits: false,
             turn: exchange.turn,
             colours: context.colours,
             colours_version: context.colours_version,
@@ -1130,6 +1131,7 @@ impl Pane {
                 }
                 if document.kind == Kind::Plan {
                     render.newest = is_newest_plan(transcript, place);
+                    render.waits = !context.is_preview && transcript.open_plan() == Some(place);
                     render.superseded = !render.newest && transcript.newest_plan().is_some_and(|it| it > place);
                 }
                 render.progress = transcript.progress_at(place);

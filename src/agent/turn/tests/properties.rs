@@ -307,9 +307,10 @@ proptest! {
                         mode = Mode::parse(word).unwrap_or(mode);
                     }
                 }
-                Effect::Append(Event::ContentDelta { delta, .. }) => {
-                    let word = delta.strip_prefix("*The mode is ").and_then(|it| it.strip_suffix(" now.*"));
-                    mode = word.and_then(Mode::parse).unwrap_or(mode);
+                Effect::Append(Event::Notice(notice)) => {
+                    if let Some((UserAction::ModeChanged, facts)) = UserAction::read(notice) {
+                        mode = facts.first().and_then(|it| Mode::parse(it)).unwrap_or(mode);
+                    }
                 }
                 Effect::CallModel { request, .. } => {
                     let names: Vec<&str> = request.tools.iter().map(|it| it.name.as_str()).collect();

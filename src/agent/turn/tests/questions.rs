@@ -105,6 +105,23 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
 }
 
 #[test]
+fn a_reason_that_was_given_before_an_earlier_call_of_the_turn_counts() {
+    let mut talk = Talk::begin();
+    talk.all([
+        says("I publish the fix, after a look."),
+        call("a", "look", json!({})),
+        ends(EndReason::ToolUse),
+        harmless(1),
+        ran(1, "x"),
+        call("b", "run", json!({ "command": "git push" })),
+        ends(EndReason::ToolUse),
+    ]);
+    talk.says(touching(2, command("git push")));
+    let asked = asked_last(&talk);
+    assert_eq!(asked["subject"]["metadata"]["why"], "I publish the fix, after a look.");
+}
+
+#[test]
 fn a_failed_change_says_in_its_own_document_why() {
     let mut talk = Talk::begin();
     talk.all([call("a", "change", json!({})), ends(EndReason::ToolUse)]);

@@ -251,3 +251,34 @@ fn a_long_conversation_costs_no_more_than_its_view() {
         lines[0]
     );
 }
+
+#[test]
+fn pieces_of_a_calls_arguments_are_one_row_with_their_text() {
+    let log = Log::new();
+    let trace = log.watch();
+    log.append(1_000, Event::UserMessage(Message::user("x")));
+    let piece = |text: &str| {
+        let call = serde_json::json!({ "index": 0, "function": { "arguments": text } });
+        serde_json::json!({ "choices": [{ "delta": { "tool_calls": [call] } }] }).to_string()
+    };
+    for (at, text) in [(1_010, "{\"path\": "), (1_020, "\"src/cart"), (1_030, ".rs\"}")] {
+        trace.came(at, log.turn(), Raw::frame(None, &piece(text), None));
+    }
+    let claude =
+        |text: &str| serde_json::json!({ "delta": { "type": "input_json_delta", "partial_json": text } }).to_string();
+    trace.came(1_035, log.turn(), Raw::frame(None, "{}", None));
+    log.append(1_035, start("a"));
+    for (at, text) in [(1_040, "{\"query\""), (1_050, ": \"sum\"}")] {
+        trace.came(
+            at,
+            log.turn(),
+            Raw::frame(Some("content_block_delta"), &claude(text), None),
+        );
+    }
+    trace.over();
+    let mut inspector = Inspector::new(trace);
+    let seen = shown(&mut inspector, &log, 80, 30);
+    for part in ["×3", r#"{"path": "src/cart.rs"}"#, "×2", r#"{"query": "sum"}"#] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+}

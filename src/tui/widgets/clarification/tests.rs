@@ -141,7 +141,7 @@ fn questions_that_wait() {
   the plan
   They change what is stored.
 
-  ✓  May several …   Any number, they
+  ✓  May several …   Any number, they …
   2/3 Where are the codes kept?
   1› ☑ Redis
   2  ☐ Postgres
@@ -154,7 +154,7 @@ fn questions_that_wait() {
   the plan
   They change what is stored.
 
-  ✓  May several …   Any number, they
+  ✓  May several …   Any number, they …
   ✓  Where are the c…   Redis, Postgres
   3/3 Anything else?
    › answer: no▏

@@ -5,11 +5,13 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
-    os::long_text::LongText,
     protocol::{Document, DocumentId, Kind, KindGroup, Response},
     text::{Sanitized, clean::Cleaner},
     transcript::is_approval,
 };
+
+/// Bytes of a text that are held back until it is complete. A longer one is printed as it comes.
+const HELD_BYTES: usize = 256 << 10;
 
 /// Prints responses one after another: text as it grows, other documents when they have ended.
 #[derive(Default)]
@@ -18,8 +20,8 @@ pub struct TextPrinter {
     skips_approvals: bool,
     /// Text is printed once it is complete.
     is_held: bool,
-    /// Text of the model that is not printed yet.
-    pending: LongText,
+    /// Text of the model that is not printed yet; `None` once there was too much to hold: then it is printed as it comes.
+    pending: Option<String>,
     done: HashSet<DocumentId>,
     /// Number of documents at the front that are done.
     passed: usize,
@@ -113,6 +115,7 @@ impl TextPrinter {
         Self {
             skips_approvals,
             is_held,
+            pending: is_held.then(String::new),
             ..Self::default()
         }
     }
@@ -155,23 +158,26 @@ impl TextPrinter {
             ..SaidText::default()
         });
         let mut out = Sanitized::default();
-        if self.is_held {
-            self.pending.push_str(delta);
-        } else {
-            self.write(&mut said, delta, &mut out);
+        match &mut self.pending {
+            Some(pending) if pending.len() + delta.len() <= HELD_BYTES => pending.push_str(delta),
+            pending => {
+                if let Some(text) = pending.take() {
+                    self.write(&mut said, &text, &mut out);
+                }
+                self.write(&mut said, delta, &mut out);
+            }
         }
         self.said = Some(said);
         out
     }
 
-    /// Returns the text of the model that was held back.
+    /// Returns the text of the model that was held back; what comes then is held again.
     fn release(&mut self) -> Sanitized {
         let mut out = Sanitized::default();
-        let pending = std::mem::take(&mut self.pending);
+        let pending = std::mem::replace(&mut self.pending, self.is_held.then(String::new));
+        let pending = pending.unwrap_or_default();
         if let Some(mut said) = self.said.take() {
-            for part in parts(pending.as_str()) {
-                self.write(&mut said, part, &mut out);
-            }
+            self.write(&mut said, &pending, &mut out);
             self.said = Some(said);
         }
         out
@@ -208,10 +214,11 @@ impl TextPrinter {
 
     /// Ends text that is void, since the model begins again. Returns the missing newline.
     pub fn break_off(&mut self) -> Sanitized {
-        if self.is_held {
-            self.pending = LongText::default();
+        if let Some(pending) = &mut self.pending {
+            pending.clear();
             return Sanitized::default();
         }
+        self.pending = self.is_held.then(String::new);
         if let Some(said) = &mut self.said {
             *said = SaidText::default();
         }
@@ -465,6 +472,19 @@ mod tests {
         }
         out.push_str(&text.end());
         assert_eq!(out, "|one|\n\ntwo|\n");
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_held_is_printed_as_it_comes() {
+        let mut text = TextPrinter::new(false, true);
+        let long = "a".repeat(HELD_BYTES);
+        assert_eq!(&*text.say(&long), "");
+        assert_eq!(text.say("b").len(), HELD_BYTES + 1);
+        assert_eq!(&*text.say("c"), "c");
+        assert_eq!(&*text.pause(), "");
+        // The next one is held again.
+        assert_eq!(&*text.say("d"), "");
+        assert_eq!(&*text.end(), "\n\nd\n");
     }
 
     #[test]

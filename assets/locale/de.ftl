@@ -351,16 +351,20 @@ done-redid-document = { $address } { $file } wiederholt · /undo { $address }
 done-finished-undo = unterbrochenes Rückgängigmachen abgeschlossen: { $files } · /redo
 done-finished-redo = unterbrochenes Wiederholen abgeschlossen: { $files } · /undo
 undo-finished = { $count ->
-    [one] Ein abgebrochenes Rückgängigmachen wurde beendet: 1 Datei
-   *[other] Ein abgebrochenes Rückgängigmachen wurde beendet: { $count } Dateien
+    [one] Unterbrochenes Rückgängigmachen abgeschlossen: 1 Datei
+   *[other] Unterbrochenes Rückgängigmachen abgeschlossen: { $count } Dateien
+}
+redo-finished = { $count ->
+    [one] Unterbrochenes Wiederholen abgeschlossen: 1 Datei
+   *[other] Unterbrochenes Wiederholen abgeschlossen: { $count } Dateien
 }
 undo-finished-other = { $count ->
-    [one] Ein abgebrochenes Rückgängigmachen einer anderen Unterhaltung wurde beendet: 1 Datei
-   *[other] Ein abgebrochenes Rückgängigmachen einer anderen Unterhaltung wurde beendet: { $count } Dateien
+    [one] Unterbrochenes Rückgängigmachen einer anderen Unterhaltung abgeschlossen: 1 Datei
+   *[other] Unterbrochenes Rückgängigmachen einer anderen Unterhaltung abgeschlossen: { $count } Dateien
 }
-undo-unfinished-other = Ein abgebrochenes Rückgängigmachen einer anderen Unterhaltung kann nicht beendet werden
-undo-unchanged = später bearbeitet: { $files }
-undo-is-cut = ein Rückgängigmachen wurde abgebrochen; `sheaf undo` beendet es
+undo-unfinished-other = Ein unterbrochenes Rückgängigmachen einer anderen Unterhaltung kann nicht abgeschlossen werden
+undo-unchanged = nicht geändert, weil später bearbeitet: { $files }
+undo-is-cut = ein Rückgängigmachen wurde unterbrochen; `sheaf undo` schließt es ab
 done-unchanged = unverändert: { $what }
 done-branched = weiter nach { $address } · /branches für den Rest
 done-branched-start = weiter von vorn · /branches zeigt das Verlassene
@@ -809,6 +813,7 @@ action-runs-nothing = { $peer } kann deine Befehle nicht ausführen; der Agent v
 action-run-later = arbeitet noch; Befehle gehen nach der Antwort, oder esc stoppt sie
 action-again-stands = schon angewendet; zuerst /undo { $address }
 action-again-what = nur Aufrufe und Fragen lassen sich wiederholen; /again allein wiederholt die letzte Antwort
+action-again-attached = der Server hat eigene Zweige; sende die Nachricht noch einmal
 action-which-document = welches Dokument? Tippe seine Nummer (7.3) oder wähle es mit tab
 action-not-here = { $word } ist nicht auf diesem Branch
 action-makes-no-calls = { $peer } kann keine Aufrufe wiederholen; der Agent von sheaf kann es

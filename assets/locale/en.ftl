@@ -357,12 +357,16 @@ undo-finished = { $count ->
     [one] Finished an interrupted undo: 1 file
    *[other] Finished an interrupted undo: { $count } files
 }
+redo-finished = { $count ->
+    [one] Finished an interrupted redo: 1 file
+   *[other] Finished an interrupted redo: { $count } files
+}
 undo-finished-other = { $count ->
     [one] Finished an interrupted undo of another conversation: 1 file
    *[other] Finished an interrupted undo of another conversation: { $count } files
 }
 undo-unfinished-other = An interrupted undo of another conversation cannot be finished
-undo-unchanged = edited later: { $files }
+undo-unchanged = kept, because they were edited later: { $files }
 undo-is-cut = an undo was interrupted; `sheaf undo` finishes it
 done-unchanged = unchanged: { $what }
 done-branched = continues after { $address } · /branches for the rest
@@ -812,6 +816,7 @@ action-runs-nothing = { $peer } cannot run your commands; sheaf's own agent can
 action-run-later = still working; run commands after the answer, or esc stops it
 action-again-stands = already applied; /undo { $address } first
 action-again-what = only calls and questions run again; /again alone repeats the last answer
+action-again-attached = the server keeps its branches; send the message again
 action-which-document = which document? type its number (7.3), or select it with tab
 action-not-here = { $word } is not on this branch
 action-makes-no-calls = { $peer } cannot repeat calls; sheaf's own agent can

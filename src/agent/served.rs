@@ -309,6 +309,8 @@ pub fn is_fetched_for(text: &str, servers: Option<&Servers>) -> bool {
     text.trim_start().starts_with(PROMPT) || servers.is_some_and(names_resource)
 }
 
+/// Time that a server has to offer values while somebody types.
+const VALUES_PATIENCE: Duration = Duration::from_secs(3);
 /// How a message begins that uses a prompt of a server.
 const PROMPT: &str = "/mcp__";
 /// Resources that one message may attach.
@@ -379,10 +381,16 @@ pub async fn prompt_values(draft: &str, servers: &Servers) -> PromptValues {
     };
     let argument = (typing.name.as_str(), typing.typed.as_str());
     let asked = servers.values(&typing.server, &typing.prompt, argument, typing.before);
-    let values = asked.await.unwrap_or_else(|error| {
-        tracing::debug!(%error, "no values for a prompt");
-        Vec::new()
-    });
+    let mut values = match tokio::time::timeout(VALUES_PATIENCE, asked).await {
+        Ok(Ok(values)) => values,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "no values for a prompt");
+            Vec::new()
+        }
+        Err(_) => Vec::new(),
+    };
+    // Only the last argument may have blanks.
+    values.retain(|it| typing.is_last || !it.contains(char::is_whitespace));
     let end = draft.len() - typing.typed.len();
     PromptValues {
         before: draft.get(..end).unwrap_or_default().to_owned(),

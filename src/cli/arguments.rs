@@ -206,6 +206,7 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
             is_named && it.get_action().takes_values()
         })
     };
+    let whole: Vec<&OsString> = rest.iter().collect();
     let mut rest = rest.iter().map(|it| it.to_string_lossy());
     let mut has_sub = false;
     while let Some(it) = rest.next() {
@@ -223,6 +224,15 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
         } else if is_sub {
             has_sub = true;
         } else if !has_sub {
+            return None;
+        }
+    }
+    // Words after a known one may still be prose.
+    if let Some(command) = subcommand.filter(|_| has_sub) {
+        let line = [OsString::from("sheaf"), command.get_name().into()];
+        let line = line.into_iter().chain(whole.into_iter().cloned());
+        let read = definition.clone().try_get_matches_from(line);
+        if read.is_err_and(|it| it.use_stderr()) {
             return None;
         }
     }

@@ -71,6 +71,11 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
     if let Some(most) = wanted.max_turns {
         settings.agent.max_requests = most;
     }
+    if wanted.agent.is_some() && (wanted.attach.is_some() || matches!(settings.upstream(), Upstream::Gateway(_))) {
+        return Err(
+            "--agent: the modes of files are those of the agent here, and a gateway has none of them".to_owned(),
+        );
+    }
     base.custom_mode.clone_from(&wanted.agent);
     if wanted.trust {
         settings.trusted.push(base.workspace.to_string_lossy().into_owned());

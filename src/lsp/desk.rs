@@ -647,8 +647,13 @@ impl Unseen {
 
     /// The answer in which this was changed is over: what was changed since, by whomever, cannot be told from it any more.
     fn grow_old(&mut self) {
-        let files = std::mem::take(&mut self.files).into_iter();
-        self.others.extend(files.map(|(file, it)| (file, it.misses)));
+        for (file, it) in std::mem::take(&mut self.files) {
+            if self.others.len() < MOST_OTHERS {
+                self.others.insert(file, it.misses);
+            } else {
+                self.left_out.insert(file);
+            }
+        }
         self.before.clear();
         self.is_told = false;
     }

@@ -423,6 +423,13 @@ pub struct Lock {
     file: File,
 }
 
+impl Lock {
+    /// Empties its file, which names the process that has the lock.
+    pub fn clear(&self) {
+        self.file.set_len(0).ok();
+    }
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing is not enough: a process that is just being started has a copy of the file until it runs.

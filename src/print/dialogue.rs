@@ -113,7 +113,7 @@ impl Dialogue {
         // Before the exchange is there, nobody could say in which of two the message ended up.
         if is_busy && joins && !waits && exchanges == self.expected {
             return Some(Command::Steer(Submit {
-                message,
+                message: message.in_custom_mode(self.custom_mode.as_deref()),
                 mode: self.mode,
                 model: None,
             }));

@@ -600,8 +600,19 @@ impl<'a> Printer<'a> {
                     .as_ref()
                     .and_then(|it| it.questions.first())
                     .map_or("", |it| it.text);
-                let hint = "sheaf cannot ask you here; `sheaf -p --continue ANSWER` answers";
-                self.outputs.say("question", &format!("{asked}\n{hint}"));
+                // The next message answers only a question that ended its answer.
+                let is_answered_next = self.transcript.open_question() == Some(question)
+                    && self
+                        .transcript
+                        .get(question)
+                        .is_some_and(|it| !crate::transcript::is_approval(it));
+                let how = if is_answered_next {
+                    "`sheaf -p --continue ANSWER` answers"
+                } else {
+                    "`sheaf --continue` opens the conversation on the screen"
+                };
+                let hint = format!("{asked}\nsheaf cannot ask you here; {how}");
+                self.outputs.say("question", &hint);
                 return RunOutcome::Refused;
             }
             return match (ours.is_empty(), self.questions.no_sandbox, self.questions.refused) {

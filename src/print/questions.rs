@@ -87,17 +87,24 @@ pub(super) fn answering(transcript: &Transcript, message: Message) -> Message {
         return message;
     };
     let words = message.content.trim();
-    let answer = |question: &Question<'_>| {
-        let is_meant = |it: &&QuestionOption<'_>| [it.id, it.label].iter().any(|it| it.eq_ignore_ascii_case(words));
-        let option = question.options.iter().find(is_meant);
-        QuestionAnswer {
-            question_id: question.id.to_owned(),
-            selected_option_ids: option.map(|it| it.id.to_owned()).into_iter().collect(),
-            free_text: option.is_none().then(|| words.to_owned()),
-            hunks: Vec::new(),
-        }
+    let answer = |question: &Question<'_>, option: Option<&QuestionOption<'_>>| QuestionAnswer {
+        question_id: question.id.to_owned(),
+        selected_option_ids: option.map(|it| it.id.to_owned()).into_iter().collect(),
+        free_text: option.is_none().then(|| words.to_owned()),
+        hunks: Vec::new(),
     };
-    let answers = asked.questions.iter().map(answer).collect();
+    let is_meant = |it: &&QuestionOption<'_>| [it.id, it.label].iter().any(|it| it.eq_ignore_ascii_case(words));
+    let chosen = asked.questions.iter();
+    let chosen = chosen.filter_map(|it| Some(answer(it, Some(it.options.iter().find(is_meant)?))));
+    let mut answers: Vec<QuestionAnswer> = chosen.collect();
+    if answers.is_empty() {
+        // Words that name no option go to the first question that takes words.
+        let free = asked.questions.iter().find(|it| it.allow_free_text);
+        answers.extend(free.map(|it| answer(it, None)));
+    }
+    if answers.is_empty() {
+        return message;
+    }
     let response = ClarificationResponse::new(document.id.clone(), Outcome::Answered, answers);
     Message {
         content: asked.readable(&response),

@@ -171,9 +171,17 @@ impl Printer<'_> {
                 // Nothing else says what a hook did, or what became of an undo that was cut.
                 Severity::Info => match UserAction::read(notice) {
                     Some((UserAction::HookRan, facts)) => self.outputs.say("note", &facts.join("\n")),
-                    Some((UserAction::FinishedUndo | UserAction::FinishedRedo, facts)) => {
+                    Some((action @ (UserAction::FinishedUndo | UserAction::FinishedRedo), facts)) => {
                         let count: usize = facts.get(1).and_then(|it| it.parse().ok()).unwrap_or_default();
-                        self.outputs.say("note", &t!("undo-finished", count = count));
+                        let mut text = if action == UserAction::FinishedUndo {
+                            t!("undo-finished", count = count)
+                        } else {
+                            t!("redo-finished", count = count)
+                        };
+                        if let Some(kept) = facts.get(2).filter(|it| !it.is_empty()) {
+                            text.push_str(&format!("; {kept}"));
+                        }
+                        self.outputs.say("note", &text);
                     }
                     Some(_) | None => {}
                 },

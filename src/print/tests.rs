@@ -159,7 +159,7 @@ async fn a_refused_approval_is_named_by_its_action() {
 #[tokio::test]
 async fn a_plain_question_that_nobody_can_answer_ends_the_run() {
     let question = APPROVAL.replace("\"kind\":\"approval\",", "");
-    let hint = "question: Allow `git push`?\n  sheaf cannot ask you here; `sheaf -p --continue ANSWER` answers\n";
+    let hint = "question: Allow `git push`?\n  sheaf cannot ask you here; `sheaf --continue` opens the conversation on the screen\n";
     for format in [Format::Text, Format::Json] {
         let printed = print(&played(&question, Audience::Asking), Some(submit()), format, None).await;
         assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Refused, hint));

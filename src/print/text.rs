@@ -273,7 +273,10 @@ impl TextPrinter {
                     return true;
                 }
                 KindGroup::Text
-                    if self.is_held && response.is_running() && (document.is_open() || document.is_incomplete()) =>
+                    if self.is_held
+                        && response.is_running()
+                        && (document.is_open() || document.is_incomplete())
+                        && document.text().len() <= HELD_BYTES =>
                 {
                     return false;
                 }

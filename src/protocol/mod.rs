@@ -54,3 +54,6 @@ pub const ASIDE: &str = "aside";
 
 /// Code of the notice that the model's message so far is void: it broke off and is asked for again.
 pub const ANSWER_DROPPED: &str = "answer-dropped";
+
+/// Code of the notice that an undo of another conversation, which was cut, was finished.
+pub const UNDO_FINISHED: &str = "undo-finished";

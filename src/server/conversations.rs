@@ -33,7 +33,7 @@ use crate::{
     link::AskError,
     protocol::{
         Applied, Command, ConversationId, DocumentId, Entry, Event, FileChange, Notice, Position, Query, Reply,
-        Restore, RestoreConflict, RestoreTarget, Severity, Turn, View, codec::PING,
+        Restore, RestoreConflict, RestoreTarget, Severity, Turn, UNDO_FINISHED, View, codec::PING,
     },
     transcript::{Transcript, object},
 };
@@ -250,7 +250,10 @@ pub async fn undo(State(state): State<Arc<ServerState>>, Path(id): Path<String>,
             let mut batch = Vec::new();
             while follower.next(&mut batch).await {
                 for entry in batch.drain(..) {
-                    if let Event::Notice(notice) = &entry.event {
+                    // What is said of another conversation is no answer.
+                    if let Event::Notice(notice) = &entry.event
+                        && notice.code != UNDO_FINISHED
+                    {
                         return Some(notice.clone());
                     }
                 }

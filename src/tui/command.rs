@@ -5,7 +5,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, CommandList, Effect, Focus, ask_servers, effects::ask},
+    app::{App, CommandList, DraftList as _, Effect, Focus, ask_servers, effects::ask},
     custom::{Custom, described},
     overlays::{DraftOffer, Picker},
 };
@@ -44,16 +44,18 @@ fn ask_for_values(app: &mut App) -> Vec<Effect> {
     let Some(draft) = begun(app).filter(|it| prompt_of(app, it).is_some()) else {
         return Vec::new();
     };
-    if std::mem::replace(&mut app.composer.commands.is_asking, true) {
+    let commands = &mut app.composer.commands;
+    if commands.is_asking || commands.asked_for == draft {
         return Vec::new();
     }
+    commands.is_asking = true;
+    commands.asked_for.clone_from(&draft);
     let query = Query::PromptValues(draft.clone());
     vec![ask!(query, Reply::PromptValues, or_default, move |app, values| {
         let commands = &mut app.composer.commands;
         (commands.values, commands.is_asking) = (values, false);
         renew(app);
-        let is_same = begun(app).is_some_and(|it| it == draft);
-        if is_same { Vec::new() } else { ask_for_values(app) }
+        ask_for_values(app)
     })]
 }
 
@@ -87,14 +89,36 @@ fn renew(app: &mut App) {
         return;
     };
     let before = app.composer.commands.list.take();
-    let picker = offer(app, draft.get(1..).unwrap_or_default());
+    let chosen = before
+        .as_ref()
+        .filter(|it| it.is_moved)
+        .and_then(|it| it.picker.offered());
+    let mut picker = offer(app, draft.get(1..).unwrap_or_default());
+    // What was chosen stays chosen, if it is still there.
+    let is_moved = picker.as_mut().is_some_and(|it| choose(it, chosen.as_deref()));
     app.composer.commands.list = picker.map(|picker| CommandList {
         picker: Box::new(picker),
-        is_free: prompt_of(app, &draft).is_some(),
+        takes_free_text: prompt_of(app, &draft).is_some(),
         draft,
         is_hidden: before.as_ref().is_some_and(|it| it.is_hidden),
-        is_moved: before.is_some_and(|it| it.is_moved),
+        is_moved,
     });
+}
+
+/// Moves to an offer. Returns false, and is at the first one, if it is not there.
+fn choose(picker: &mut Picker, chosen: Option<&str>) -> bool {
+    let Some(chosen) = chosen else {
+        return false;
+    };
+    let count = picker.len();
+    for _ in 0..count {
+        if picker.offered().as_deref() == Some(chosen) {
+            return true;
+        }
+        picker.step(true);
+    }
+    // It has come round.
+    false
 }
 
 fn offer(app: &App, body: &str) -> Option<Picker> {
@@ -201,7 +225,7 @@ pub fn key(app: &mut App, event: KeyEvent) -> KeyResult {
             }
             // Enter takes what was chosen, or what was begun; a word that only resembles a command is no command.
             let is_begun = draft.starts_with(list.draft.trim_end());
-            if draft == list.draft || !(is_begun && !list.is_free || list.is_moved) {
+            if draft == list.draft || !(is_begun && !list.takes_free_text || list.is_moved) {
                 list.is_hidden = true;
                 return KeyResult::No;
             }

@@ -33,6 +33,7 @@ impl App {
                 has_focus: false,
                 review_key: None,
                 is_preview: false,
+                builds_plans: false,
                 ..*context
             };
             let mut text = String::new();
@@ -54,6 +55,7 @@ impl App {
                 has_focus: false,
                 review_key: None,
                 is_preview: false,
+                builds_plans: false,
                 ..*context
             };
             let (mut text, mut line) = (String::new(), Buffer::empty(Rect::new(0, 0, columns as u16, 1)));

@@ -159,6 +159,7 @@ impl App {
             has_nerd_font: self.has_nerd_font(),
             theme: &self.appearance.theme,
             is_preview: false,
+            builds_plans: self.conversation.plan_to_build().is_some(),
             review_key: self
                 .preferences
                 .keymap

@@ -491,6 +491,28 @@ fn a_mode_of_a_file_is_chosen_without_a_screen() {
 }
 
 #[test]
+fn the_first_message_of_a_screen_is_sent_in_the_mode_that_was_chosen() {
+    let model = crate::mock_model::Model::start();
+    let sheaf = Start::new(&["--agent", "calm", "hello"])
+        .file(
+            ".config/sheaf/modes/calm.md",
+            "---\ntools: [reads]\n---\nLook only, and be calm.",
+        )
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 30)
+        .run();
+    let asked = model.asked();
+    let said = said(&asked.request, "user");
+    assert!(said.contains("Look only, and be calm."), "{said}");
+    asked.says("Done.");
+    asked.finish();
+    sheaf.wait_for("Done.");
+    sheaf.wait_for("── calm");
+}
+
+#[test]
 fn what_a_mode_of_a_file_keeps_from_the_model_it_does_not_keep_from_the_user() {
     let model = crate::mock_model::Model::start();
     let sheaf = Start::new(&[])

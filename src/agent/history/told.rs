@@ -29,8 +29,8 @@ use crate::{
 /// A shorter part stands in its message.
 const PART_BYTES: usize = 512;
 
-/// A longer text is not stored: no model's window holds it, and the record would need several times its memory. A session that
-/// ends with one is told from its documents.
+/// A longer text is not stored: no model's window holds it, and the record would need several times its memory. A session
+/// in which one was told is told from its documents, until its history is rewritten whole.
 const LONGEST_PART_BYTES: usize = 4 << 20;
 
 /// A record that rewrites what was told repeats all of its parts if this many times its size was written since they were

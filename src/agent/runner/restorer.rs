@@ -9,7 +9,8 @@ use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
     protocol::{
-        Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UserAction, document::UNDONE, sentence,
+        Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UNDO_FINISHED, UserAction,
+        document::UNDONE, sentence,
     },
     sandbox::{Seen, Workspace},
     transcript::Transcript,
@@ -112,13 +113,14 @@ impl Restorer {
             return;
         };
         let is_due = checkpoints.ends_with_undo();
-        let Some(workspace) = files.workspace.cloned() else {
+        let has_work = is_due || checkpoints.has_others();
+        let Some(workspace) = files.workspace.filter(|_| has_work).cloned() else {
             return;
         };
         let (seen, log) = (Arc::clone(files.seen), Arc::clone(log));
         let work = tokio::task::spawn_blocking(move || {
             for finished in undo::finish_others(&seen, &workspace) {
-                warn(&log, "undo-finished", finished);
+                warn(&log, UNDO_FINISHED, finished);
             }
             if !is_due {
                 return Ok(None);

@@ -27,7 +27,7 @@ pub struct BlobStore {
     /// By hash.
     sizes: BTreeMap<String, u64>,
     bytes: u64,
-    is_made: bool,
+    pub is_made: bool,
 }
 
 /// Durability that a write needs before it returns.

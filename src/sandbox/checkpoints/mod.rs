@@ -31,9 +31,9 @@ use self::{
     survey::Survey,
 };
 use super::{files::Refused, workspace::Workspace};
-use crate::os::file::{self, Locked};
+use crate::os::file;
 
-/// Name of the file that is there, and locked, while an undo or redo changes files.
+/// Name of the file that is locked, and not empty, while an undo or redo changes files.
 const RUNNING: &str = "running";
 
 /// The store of one conversation.
@@ -155,8 +155,12 @@ impl Checkpoints {
     /// Does it, with all files or none. Files that clash stay as they are unless `over`; what was lost stays in any case.
     pub fn carry_out(&self, workspace: &Workspace, plan: Plan, over: bool) -> Result<Done, Refused> {
         let mut state = self.lock();
-        let _running = Running::begin(state.kept.folder());
-        state.carry_out(workspace, plan, over)
+        let mark = UndoMark::begin(state.kept.folder())?;
+        let result = state.carry_out(workspace, plan, over);
+        if let Some(mark) = mark.filter(|_| !state.is_cut()) {
+            mark.end();
+        }
+        result
     }
 
     /// Returns true if the last step is an undo or redo: it may have been cut by a crash, or not told to the conversation.
@@ -165,11 +169,9 @@ impl Checkpoints {
     }
 
     /// Finishes an undo or redo that a killed program began; files that somebody has changed since stay as they are.
-    /// `None` if the last one came to its end.
+    /// `None` if the last one came to its end, or another process finishes it.
     pub fn finish_cut(&self, workspace: &Workspace) -> Option<Result<Done, Refused>> {
-        let mut state = self.lock();
-        let _running = Running::begin(state.kept.folder());
-        state.finish_cut(workspace)
+        finish(&mut self.lock(), workspace)
     }
 
     /// Returns true if the last step is an undo or redo that a killed program began and nobody has finished.
@@ -177,24 +179,30 @@ impl Checkpoints {
         self.lock().is_cut()
     }
 
-    /// Finishes what killed programs left of undos and redos of other conversations in this workspace. Their conversations
-    /// tell of it when they are opened.
-    pub fn finish_others(&self, workspace: &Workspace) -> Vec<Result<Done, Refused>> {
+    /// The stores of other conversations in which an undo was cut, or runs.
+    fn others(&self) -> Vec<PathBuf> {
         let own = self.lock().kept.folder().to_owned();
         let stores = own.parent().map(std::fs::read_dir).into_iter().flatten().flatten();
-        let others = stores
-            .flatten()
-            .map(|it| it.path())
-            .filter(|it| *it != own && it.join(RUNNING).is_file());
-        let finished = others.filter_map(|folder| {
-            let running = Running::begin(&folder)?;
+        let others = stores.flatten().map(|it| it.path());
+        others.filter(|it| *it != own && UndoMark::is_set(it)).collect()
+    }
+
+    /// Returns true if [`Self::finish_others`] may have something to do.
+    pub fn has_others(&self) -> bool {
+        !self.others().is_empty()
+    }
+
+    /// Finishes what killed programs left of undos and redos of other conversations, if all of it is in this workspace. Their
+    /// conversations tell of it when they are opened.
+    pub fn finish_others(&self, workspace: &Workspace) -> Vec<Result<Done, Refused>> {
+        let finished = self.others().into_iter().filter_map(|folder| {
             let mut state = CheckpointState::open(folder).ok()?;
             state.turn = state.steps.last().map_or(0, |it| it.turn);
-            let finished = state.finish_cut(workspace);
-            if finished.is_none() && state.is_cut() {
-                running.stay();
-            }
-            finished
+            // It is there: nothing is pruned for it.
+            state.kept.is_made = true;
+            let files = state.steps.last().into_iter().flat_map(|it| &it.files);
+            let is_here = files.clone().all(|it| workspace.base(&it.path).is_some());
+            is_here.then(|| finish(&mut state, workspace)).flatten()
         });
         finished.collect()
     }
@@ -209,33 +217,43 @@ impl Checkpoints {
     }
 }
 
-/// The mark of an undo that is running. It stays behind, unlocked, if the program is killed.
-struct Running {
-    lock: Option<file::Lock>,
-    path: PathBuf,
+/// Finishes a cut undo, with the list as it is now: another process may have come first.
+fn finish(state: &mut CheckpointState, workspace: &Workspace) -> Option<Result<Done, Refused>> {
+    let mark = UndoMark::begin(state.kept.folder()).ok()?;
+    if let Ok(now) = CheckpointState::open(state.kept.folder().to_owned()) {
+        (state.steps, state.first) = (now.steps, now.first);
+    }
+    let finished = state.finish_cut(workspace);
+    if let Some(mark) = mark.filter(|_| !state.is_cut()) {
+        mark.end();
+    }
+    finished
 }
 
-impl Running {
-    /// `None`: another process has it, or nothing can be written there.
-    fn begin(folder: &Path) -> Option<Self> {
-        let path = folder.join(RUNNING);
-        match file::lock(&path) {
-            Ok(Locked::Ours(lock)) => Some(Self { lock: Some(lock), path }),
-            Ok(Locked::Theirs { .. }) | Err(_) => None,
+/// The mark of an undo that is running. Its file says so until [`Self::end`], also if the program is killed.
+struct UndoMark(file::Lock);
+
+impl UndoMark {
+    /// `Ok(None)`: nothing can be written there. The error: another process has it.
+    fn begin(folder: &Path) -> Result<Option<Self>, Refused> {
+        match file::lock_soon(&folder.join(RUNNING)) {
+            Ok(Some(lock)) => Ok(Some(Self(lock))),
+            Ok(None) => Err(Refused::Failed {
+                path: folder.display().to_string(),
+                source: io::ErrorKind::ResourceBusy.into(),
+            }),
+            Err(_) => Ok(None),
         }
     }
 
-    /// Unlocks it and leaves it: there is still something to finish.
-    fn stay(mut self) {
-        self.lock = None;
+    /// There is nothing left to finish.
+    fn end(self) {
+        self.0.clear();
     }
-}
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.lock.is_some() {
-            std::fs::remove_file(&self.path).ok();
-        }
+    /// Returns true if the file says that an undo runs, or that one was cut.
+    fn is_set(folder: &Path) -> bool {
+        std::fs::symlink_metadata(folder.join(RUNNING)).is_ok_and(|it| it.is_file() && it.len() > 0)
     }
 }
 

@@ -429,7 +429,7 @@ impl CheckpointState {
             }
             self.drop_step(step.id);
         }
-        remove_temporary(&wanted);
+        remove_temporary(workspace, &wanted);
         if let Err(refused) = apply(workspace, &wanted) {
             return Some(Err(refused));
         }
@@ -488,10 +488,17 @@ impl CheckpointState {
 }
 
 /// Removes the new contents of these files that the killed program had not put in their places.
-fn remove_temporary(files: &[Turning]) {
+fn remove_temporary(workspace: &Workspace, files: &[Turning]) {
     let names: HashSet<&OsStr> = files.iter().filter_map(|it| it.path.file_name()).collect();
     let folders: BTreeSet<&Path> = files.iter().filter_map(|it| it.path.parent()).collect();
-    let entries = folders.into_iter().filter_map(|it| std::fs::read_dir(it).ok());
+    let is_ours = |it: &&Path| {
+        let folder = workspace.located(it);
+        folder.is_ok_and(|found| found.path == *it && matches!(found.place, Place::Inside | Place::Added))
+    };
+    let entries = folders
+        .into_iter()
+        .filter(is_ours)
+        .filter_map(|it| std::fs::read_dir(it).ok());
     for entry in entries.flatten().flatten() {
         if is_name_beside(&entry.file_name(), &names) && entry.file_type().is_ok_and(|it| !it.is_dir()) {
             std::fs::remove_file(entry.path()).ok();

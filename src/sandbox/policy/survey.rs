@@ -40,7 +40,7 @@ pub struct Survey {
     pub protected_links: Vec<PathBuf>,
     /// Folders that cannot be looked into. A command of the same user may change their rights.
     pub closed: Vec<PathBuf>,
-    /// LookLimit that ended it. `None`: everything was seen but what is in `hidden` and `closed`.
+    /// The limit that ended it. `None`: everything was seen but what is in `hidden` and `closed`.
     pub limit: Option<LookLimit>,
     folders: Arc<Folders>,
 }

@@ -106,7 +106,17 @@ pub const AGAIN: Action = Action::new("again", "again", |app, words| {
     match document.view() {
         View::TerminalCommand(it) => {
             let line = it.command.to_owned();
-            let run = super::writing::run_command(app, &format!("! {line}"), &line, true);
+            // What the model was not to see stays so.
+            let exchange = app.conversation.transcript.exchanges.get(place.exchange);
+            let typed = exchange
+                .and_then(|it| it.message.as_ref())
+                .map_or("", |it| it.content.as_str());
+            let (mark, is_shown) = if typed.starts_with("!!") {
+                ("!!", false)
+            } else {
+                ("!", true)
+            };
+            let run = super::writing::run_command(app, &format!("{mark} {line}"), &line, is_shown);
             vec![Effect::Send(Command::SwitchBranch(from)), run]
         }
         View::FileEdit(edit) if edit.applied == Applied::Applied && !is_undone(document) => {
@@ -155,6 +165,10 @@ fn own_call(app: &App, at: usize) -> Option<DocumentIndex> {
 
 /// Sends the message of an exchange again, as another branch: the answer is made anew.
 fn answer_again(app: &mut App, at: usize) -> Vec<Effect> {
+    // A server keeps its own branches.
+    if app.conversation.about.is_attached {
+        return app.hint(t!("action-again-attached"));
+    }
     let exchange = app.conversation.transcript.exchanges.get(at);
     let message = exchange.and_then(|it| Some((it.turn, it.message.clone()?)));
     let Some((turn, message)) = message else {

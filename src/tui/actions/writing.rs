@@ -380,15 +380,12 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
         take_back(app, &[Message::user(text)]);
         return None;
     }
-    Some(Effect::Send(Command::Begin(Submit {
-        message: if app.conversation.about.runs {
-            Message::typed_line(text)
-        } else {
-            Message::user(text)
-        },
-        mode: app.composer.mode,
-        model: None,
-    })))
+    let message = if app.conversation.about.runs {
+        Message::typed_line(text)
+    } else {
+        Message::user(text)
+    };
+    Some(Effect::Send(Command::Begin(app.composer.submit(message))))
 }
 
 /// Gives a message to whoever answers.

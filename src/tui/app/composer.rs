@@ -192,6 +192,8 @@ pub struct Commands {
     /// Values for the argument of a prompt, as its server offered them last; and true while it is asked for more.
     pub values: PromptValues,
     pub is_asking: bool,
+    /// The draft for which it was asked last.
+    pub asked_for: String,
     /// The files have been read.
     pub is_read: bool,
     /// The draft is an unknown command, and nothing was typed since.
@@ -241,7 +243,7 @@ pub struct CommandList {
     /// The user has moved in it.
     pub is_moved: bool,
     /// What was begun may be meant as it stands: only what was chosen is taken.
-    pub is_free: bool,
+    pub takes_free_text: bool,
 }
 
 impl CommandList {

@@ -62,6 +62,8 @@ pub struct App {
 
 /// Time in which no key removes a toast, in milliseconds.
 const TOAST_MS: u64 = 2000;
+/// Time in which no key removes a hint.
+const READ_MS: u64 = 1000;
 
 /// The receiver of printable keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,10 +129,10 @@ impl App {
         Vec::new()
     }
 
-    /// Shows a hint about a key or a command that did nothing. It goes with the next key. No effects follow.
+    /// Shows a hint about a key or a command that did nothing. The first key after a second takes it away. No effects follow.
     pub fn hint(&mut self, text: impl Into<String>) -> Vec<Effect> {
         self.toast(text);
-        self.toast_ms = 0;
+        self.toast_ms = self.now_ms.saturating_sub(TOAST_MS.saturating_sub(READ_MS));
         Vec::new()
     }
 

@@ -441,6 +441,11 @@ impl Picker {
         self.passing.is_empty()
     }
 
+    /// Returns the number of entries that match what was typed.
+    pub fn len(&self) -> usize {
+        self.passing.len()
+    }
+
     fn entry(&self, at: usize) -> Option<&PickerEntry> {
         self.passing.get(at).and_then(|it| self.entries.get(*it))
     }

@@ -308,6 +308,7 @@ impl Sessions {
             theme: scene.theme,
             review_key: None,
             is_preview: true,
+            builds_plans: false,
         };
         drawn.pane.measure(&context, usize::from(rest.height));
         let widget = TranscriptWidget {

@@ -122,6 +122,7 @@ pub fn rows(app: &mut App, item: Item, is_whole: bool) -> Vec<StyledLine> {
             has_focus: false,
             review_key: None,
             is_preview: false,
+            builds_plans: false,
             ..*context
         };
         let fold = pane.fold_of(item);

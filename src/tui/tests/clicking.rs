@@ -377,7 +377,7 @@ fn the_footer_and_a_waiting_plan_name_their_keys() {
     click(&mut app, "tab, then b");
     assert!(footer(&mut app).contains("enter build"), "{}", app.picture());
 
-    let mut app = TestApp::new(80, 24);
+    let mut app = TestApp::new(100, 24);
     app.keys("# always use tabs");
     assert!(footer(&mut app).contains("enter remember or send"), "{}", app.picture());
     app.keys("<ctrl+u>hi");

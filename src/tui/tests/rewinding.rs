@@ -455,9 +455,11 @@ fn again_alone_repeats_the_last_answer_as_another_branch() {
         matches!(&sent[1], Command::Submit(it) if it.message == second),
         "{sent:?}"
     );
-    // A hint about what cannot be goes with the next key.
+    // A hint about what cannot be stays for a second, and goes with the next key.
     desk.keys("/again 9.9<enter>");
+    desk.keys("x");
     assert!(desk.shows("9.9 is not on this branch"), "{}", desk.picture());
+    desk.later(1000);
     desk.keys("x");
     assert!(!desk.shows("9.9 is not"), "{}", desk.picture());
 }

@@ -68,12 +68,12 @@ fn wants(hint: &Hint) -> usize {
     width::width(&hint.key) + 1 + width::width(hint.word)
 }
 
-/// The hints that there is room for: first the one for a new line goes, then the one for sending, then the last ones. The way to the help goes last, Esc
+/// The hints that there is room for: first the one for sending goes, then the one for a new line, then the last ones. The way to the help goes last, Esc
 /// before it.
 fn fitting(mut hints: Vec<Hint>, room: usize) -> Vec<Hint> {
     let all = |hints: &[Hint]| hints.iter().map(|it| wants(it) + 3).sum::<usize>().saturating_sub(3);
     let rank = |it: &Hint| {
-        let place = ["newline", "send"].iter().position(|name| it.action == *name);
+        let place = ["send", "newline"].iter().position(|name| it.action == *name);
         (place.unwrap_or(2), it.action == "keys", it.key == "esc")
     };
     while all(&hints) > room {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_toast_leaves_the_way_to_the_help_and_a_new_line_goes_before_sending() {
+    fn a_toast_leaves_the_way_to_the_help_and_sending_goes_before_a_new_line() {
         let hints = || {
             let named = |key: &'static str, word, action| Hint {
                 action,
@@ -142,7 +142,12 @@ mod tests {
                 60,
                 ["", "enter send   alt+enter newline   shift+tab mode   f1 keys", ""],
             ),
-            (None, false, 50, ["", "enter send   shift+tab mode   f1 keys", ""]),
+            (
+                None,
+                false,
+                50,
+                ["", "alt+enter newline   shift+tab mode   f1 keys", ""],
+            ),
             (None, false, 34, ["", "shift+tab mode   f1 keys", ""]),
             (Some("done"), true, 40, ["", "shift+tab mode   f1 keys", "done"]),
             (
@@ -160,11 +165,7 @@ mod tests {
                 Some("select a todo with the arrow keys"),
                 true,
                 40,
-                [
-                    "select a todo with the arrow keys",
-                    "enter send   shift+tab mode   f1 keys",
-                    "",
-                ],
+                ["select a todo with the arrow keys", "shift+tab mode   f1 keys", ""],
             ),
             (Some(long), false, 40, ["", "f1 keys", "select a todo with the arr…"]),
         ] {

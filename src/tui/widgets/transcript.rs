@@ -89,6 +89,8 @@ pub struct TranscriptContext<'a> {
     pub review_key: Option<String>,
     /// It is not the open conversation: no key tries anything of it again.
     pub is_preview: bool,
+    /// A plan waits that can be built.
+    pub builds_plans: bool,
 }
 
 /// The state of the transcript's widget: its items, their rows, and the part in view.
@@ -1131,7 +1133,7 @@ impl Pane {
                 }
                 if document.kind == Kind::Plan {
                     render.newest = is_newest_plan(transcript, place);
-                    render.waits = !context.is_preview && transcript.open_plan() == Some(place);
+                    render.waits = context.builds_plans && transcript.open_plan() == Some(place);
                     render.superseded = !render.newest && transcript.newest_plan().is_some_and(|it| it > place);
                 }
                 render.progress = transcript.progress_at(place);

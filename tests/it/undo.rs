@@ -169,7 +169,8 @@ fn an_undo_that_was_cut_is_finished_by_the_next_start() {
                 fs::write(&b, "b\nmore\n").expect("written");
                 fs::set_permissions(&b, fs::Permissions::from_mode(0o755)).expect("ours");
                 fs::write(shop.path().join(".b.txt.sheaf-0123456789ab"), "b\n").expect("written");
-                fs::write(steps.with_file_name("running"), "").expect("written");
+                // A program that was killed leaves its number.
+                fs::write(steps.with_file_name("running"), "1234\n").expect("written");
                 assert_ne!(shop.files(), wanted);
                 let (said, is_fine) = shop.run(&["undo", "--dry-run"]);
                 assert!(is_fine && said.contains("an undo was interrupted"), "{said}");

@@ -35,12 +35,9 @@ pub const NOT_BUILT: u8 = 125;
 /// Another program that is the helper.
 static OTHER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Makes another program the helper of this process: for one that is no sheaf itself, such as a test. To be called before the
-/// first command.
-pub fn use_helper(program: PathBuf) {
-    if OTHER.set(program).is_ok() {
-        super::probe::can_help();
-    }
+/// Makes another program the helper. Returns false if there is one already.
+pub fn use_other(program: PathBuf) -> bool {
+    OTHER.set(program).is_ok()
 }
 
 /// The program that is the helper: this very one, also when its file has been replaced, as far as the system knows it.

@@ -34,7 +34,6 @@ use std::{ffi::OsString, process::ExitCode};
 
 #[cfg(target_os = "linux")]
 pub use batch::{End, Report};
-pub use helper::use_helper;
 pub use helper::{
     FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, USER_DESCRIPTOR, WORD, command, hand_down,
     handed_over, program,
@@ -44,6 +43,14 @@ pub use order::{Order, Program};
 pub use probe::{Layer, Layers, force_off, is_off, layers, wraps};
 
 use helper::REPORT;
+
+/// Makes another program the helper of this process: for one that is no sheaf itself, such as a test. To be called before the
+/// first command.
+pub fn use_helper(program: std::path::PathBuf) {
+    if helper::use_other(program) {
+        probe::can_help();
+    }
+}
 
 /// To be called first of all, before there is a second thread: whether this process is the helper, and how it ended. Any
 /// other process learns by the call that it can start helpers.

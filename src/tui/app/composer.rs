@@ -242,7 +242,7 @@ pub struct CommandList {
     pub is_hidden: bool,
     /// The user has moved in it.
     pub is_moved: bool,
-    /// What was begun may be meant as it stands: only what was chosen is taken.
+    /// True if what was typed may be meant as it stands: Enter takes only what was chosen.
     pub takes_free_text: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::tools::edit::merge::{
     shown,
 };
 
-/// How a text indents its lines, comments aside.
+/// The indentation of a text, comments aside.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Style {
     pub(super) has_tabs: bool,

@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many names of the blocks that a line of the file stands in are in the instructions.
+    /// The number of names of blocks around a line of the file that are in the instructions.
     pub(super) fn named(&self, at: usize, depth: usize) -> usize {
         let lines = &self.file.lines;
         let above = ancestors(lines, at, depth).into_iter();

@@ -40,7 +40,7 @@ pub struct RankedBy {
 }
 
 impl Survey<'_> {
-    /// The chunks that share words with `question`, best first and at most [`RANKED`]: BM25.
+    /// The chunks that share words with `question`, best first and at most a thousand: BM25.
     pub fn by_words(&self, question: &str) -> Vec<Candidate> {
         const SATURATION: f64 = 1.2;
         const LENGTH: f64 = 0.75;

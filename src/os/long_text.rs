@@ -522,7 +522,7 @@ fn files() -> MutexGuard<'static, Vec<Weak<MappedFile>>> {
     files
 }
 
-/// Counts bytes that were read from files, and drops the pages of all files each time that [`READ_BYTES`] were read. Called
+/// Counts bytes that were read from files, and drops the pages of all files each time that 32 MiB were read. Called
 /// also while a text is read that may be in one.
 pub fn note_read(bytes: usize) {
     static READ: AtomicUsize = AtomicUsize::new(0);

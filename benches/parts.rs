@@ -90,7 +90,8 @@ fn surface_frames(tokens: &[String]) -> usize {
         let first = lines.len().saturating_sub(LINES);
         let mut frame = surface.frame(1, None);
         frame.rows(area, &keys[first..], |at, row, buf, links| {
-            let lines = &lines[first + at..=first + at];
+            // Rows below the text are blank.
+            let lines = lines.get(first + at..=first + at).unwrap_or_default();
             LinesWidget { lines, theme: &theme }.render(row, buf, links);
         });
         frame.finish(Some((2, 38)), &mut out);

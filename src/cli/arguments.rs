@@ -169,10 +169,12 @@ impl Arguments {
 /// Returns a hint if the first argument looks like a subcommand but is none, and what follows is no prose or begins with a
 /// subcommand of it: the line would otherwise become a request to a model.
 pub fn mistyped(line: &[OsString]) -> Option<String> {
-    let definition = Arguments::definition();
     let [_, word, rest @ ..] = line else { return None };
     let word = word.to_str()?;
-    let is_word = !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_whitespace);
+    if word.is_empty() || word.starts_with('-') || word.contains(char::is_whitespace) {
+        return None;
+    }
+    let definition = Arguments::definition();
     if let ("help", [topic]) = (word, rest) {
         let topic = topic
             .to_str()
@@ -188,7 +190,7 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
             "`{topic}` is not a command\n  {next}\n  to send it as a prompt: sheaf -- help {topic}"
         ));
     }
-    if !is_word || word == "help" || definition.find_subcommand(word).is_some() {
+    if word == "help" || definition.find_subcommand(word).is_some() {
         return None;
     }
     let foreign = FOREIGN_COMMANDS.iter().find(|it| it.0 == word);
@@ -207,6 +209,7 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
         })
     };
     let whole: Vec<&OsString> = rest.iter().collect();
+    let all: Vec<_> = line.iter().skip(1).map(|it| it.to_string_lossy()).collect();
     let mut rest = rest.iter().map(|it| it.to_string_lossy());
     let mut has_sub = false;
     while let Some(it) = rest.next() {
@@ -237,7 +240,8 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
         }
     }
     Some(format!(
-        "`{word}` is not a command\n  did you mean `{near}`?\n  to send it as a prompt: sheaf -- {word}"
+        "`{word}` is not a command\n  did you mean `{near}`?\n  to send it as a prompt: sheaf -- {}",
+        all.join(" ")
     ))
 }
 

@@ -118,7 +118,9 @@ fn quoted(text: &str) -> String {
 
 impl Raw {
     pub fn frame(name: Option<&str>, data: &str, id: Option<&str>) -> Self {
-        let mut text = String::new();
+        let names = [name, id].into_iter().flatten();
+        let room = data.len() + names.map(|it| it.len() + 8).sum::<usize>() + 8;
+        let mut text = String::with_capacity(room.min(RAW_BYTES + 64));
         let mut line = |field: &str, value: &str| {
             let room = RAW_BYTES.saturating_sub(text.len());
             let cut = value.get(..value.floor_char_boundary(room)).unwrap_or_default();

@@ -32,4 +32,9 @@ impl<T> Inbox<T> {
     pub async fn recv(&mut self) -> Option<T> {
         self.0.recv().await.map(|it| *it)
     }
+
+    /// Returns true if nothing waits to be read.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }

@@ -3,10 +3,11 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex, OnceLock, PoisonError},
 };
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use unic_langid::LanguageIdentifier;
 
 use crate::text::{figure, sanitize};
@@ -24,8 +25,10 @@ pub struct Fault {
 pub struct Catalogue {
     tag: &'static str,
     /// Messages without placeables: most of them, and the most used.
-    plain: HashMap<&'static str, &'static str>,
-    bundle: FluentBundle<&'static FluentResource>,
+    plain: FxHashMap<&'static str, &'static str>,
+    /// The other messages of a compiled-in language. They are parsed when the first of them is needed.
+    unparsed: String,
+    bundle: OnceLock<FluentBundle<&'static FluentResource>>,
     /// Fallback for messages that this one lacks.
     under: Option<&'static Self>,
 }
@@ -41,42 +44,45 @@ impl Catalogue {
         Self::read_over(None, tag, text)
     }
 
-    /// Parses a file with a fallback for messages that it lacks. An owned text is the user's and is sanitized first.
+    /// Reads a file with a fallback for messages that it lacks. An owned text is the user's: it is sanitized and parsed at once.
     pub fn read_over(under: Option<&'static Self>, tag: &str, text: Cow<'static, str>) -> (&'static Self, Vec<Fault>) {
-        let text = match text {
-            Cow::Borrowed(text) => text.to_owned(),
+        let mut catalogue = Self {
+            tag: kept(tag),
+            plain: FxHashMap::default(),
+            unparsed: String::new(),
+            bundle: OnceLock::new(),
+            under,
+        };
+        let mut faults = Vec::new();
+        match text {
+            Cow::Borrowed(text) => (catalogue.plain, catalogue.unparsed) = split(text),
             // A user's file: escape sequences must not reach the terminal.
-            Cow::Owned(text) => sanitize(&text).into_owned(),
-        };
-        let line_of = |at: usize| text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
-        let (resource, faults) = match FluentResource::try_new(text.clone()) {
-            Ok(resource) => (resource, Vec::new()),
-            Err((resource, errors)) => {
-                let faults = errors.iter().map(|it| Fault {
-                    line: line_of(it.slice.as_ref().map_or(it.pos.start, |slice| slice.start)),
-                    because: it.kind.to_string(),
-                });
-                (resource, faults.collect())
+            Cow::Owned(text) => {
+                let (resource, found) = parse(sanitize(&text).into_owned());
+                faults = found;
+                catalogue.plain = resource.entries().filter_map(plain).collect();
+                let _ = catalogue.bundle.set(catalogue.bundle_of(resource));
             }
-        };
-        let resource: &'static FluentResource = Box::leak(Box::new(resource));
-        let language: LanguageIdentifier = tag.parse().unwrap_or_default();
+        }
+        (Box::leak(Box::new(catalogue)), faults)
+    }
+
+    fn bundle_of(&self, resource: &'static FluentResource) -> FluentBundle<&'static FluentResource> {
+        let language: LanguageIdentifier = self.tag.parse().unwrap_or_default();
         let mut bundle = FluentBundle::new_concurrent(vec![language]);
         // Isolation marks around arguments are drawn differently by every terminal.
         bundle.set_use_isolating(false);
         bundle.add_resource_overriding(resource);
-        let plain: HashMap<_, _> = resource.entries().filter_map(plain).collect();
-        let group = plain.get("figure-group").copied();
-        let group = group.or_else(|| under?.plain("figure-group")).unwrap_or(",");
+        let group = self.plain.get("figure-group").copied();
+        let group = group.or_else(|| self.under?.plain("figure-group")).unwrap_or(",");
         // It cannot exist already: nothing else is added.
         let _ = bundle.add_function("NUMBER", move |values, _| number(values.first(), group));
-        let catalogue = Box::leak(Box::new(Self {
-            tag: kept(tag),
-            plain,
-            bundle,
-            under,
-        }));
-        (catalogue, faults)
+        bundle
+    }
+
+    fn bundle(&self) -> &FluentBundle<&'static FluentResource> {
+        self.bundle
+            .get_or_init(|| self.bundle_of(parse(self.unparsed.clone()).0))
     }
 
     pub fn tag(&self) -> &'static str {
@@ -85,7 +91,7 @@ impl Catalogue {
 
     #[cfg(test)]
     pub fn has(&self, id: &str) -> bool {
-        self.bundle.has_message(id)
+        self.plain.contains_key(id) || self.bundle().has_message(id)
     }
 
     /// Returns a message that needs no arguments. `None` if there is none of that id.
@@ -113,15 +119,54 @@ impl Catalogue {
     }
 
     fn own(&self, id: &str, arguments: &FluentArgs<'_>) -> Option<String> {
-        let pattern = self.bundle.get_message(id)?.value()?;
+        let bundle = self.bundle();
+        let pattern = bundle.get_message(id)?.value()?;
         // Errors appear in the text, in braces, which is better than no text.
         let mut errors = Vec::new();
         Some(
-            self.bundle
+            bundle
                 .format_pattern(pattern, Some(arguments), &mut errors)
                 .into_owned(),
         )
     }
+}
+
+/// Separates the messages of one line without placeables, by id, from the others, without the parser: parsing all of them would
+/// be a good part of a start.
+fn split(text: &'static str) -> (FxHashMap<&'static str, &'static str>, String) {
+    // A line has about 60 bytes.
+    let mut plain = FxHashMap::with_capacity_and_hasher(text.len() / 60, FxBuildHasher);
+    let mut others = String::new();
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let goes_on = |it: &&str| it.starts_with([' ', '}']);
+        let is_single = !lines.peek().is_some_and(goes_on);
+        let message = line
+            .split_once(" = ")
+            .filter(|it| is_single && !goes_on(&line) && !it.1.contains('{') && !it.0.starts_with(['#', '-']));
+        if let Some((id, text)) = message {
+            plain.insert(id, text.trim_end());
+        } else if !line.starts_with('#') {
+            others.push_str(line);
+        }
+    }
+    (plain, others)
+}
+
+/// Parses the text of a file. Broken messages are left out and reported.
+fn parse(text: String) -> (&'static FluentResource, Vec<Fault>) {
+    let (resource, faults) = match FluentResource::try_new(text.clone()) {
+        Ok(resource) => (resource, Vec::new()),
+        Err((resource, errors)) => {
+            let line_of = |at: usize| text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
+            let faults = errors.iter().map(|it| Fault {
+                line: line_of(it.slice.as_ref().map_or(it.pos.start, |slice| slice.start)),
+                because: it.kind.to_string(),
+            });
+            (resource, faults.collect())
+        }
+    };
+    (Box::leak(Box::new(resource)), faults)
 }
 
 /// Formats a count with group separators; other values are returned unchanged.

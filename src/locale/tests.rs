@@ -59,6 +59,26 @@ fn messages(text: &str) -> Vec<(&str, BTreeSet<&str>)> {
 }
 
 #[test]
+fn what_is_compiled_in_is_read_as_the_parser_reads_it() {
+    for language in LANGUAGES {
+        let ours = built_in(language.tag).expect("it is compiled in");
+        let (parsed, faults) = Catalogue::read(language.tag, Cow::Owned(language.text.to_owned()));
+        assert_eq!(faults, []);
+        let ids = messages(language.text).into_iter().map(|it| it.0);
+        for id in ids {
+            assert!(ours.has(id), "{id}");
+            assert_eq!(ours.plain(id), parsed.plain(id), "{id}");
+            let arguments: FluentArgs<'_> = ["count", "name"]
+                .map(|it| (it, FluentValue::from(1234)))
+                .into_iter()
+                .collect();
+            assert_eq!(ours.format(id, &arguments), parsed.format(id, &arguments), "{id}");
+        }
+        assert_eq!(ours.plain("nothing-has-this-id"), None);
+    }
+}
+
+#[test]
 fn what_a_language_says_has_the_arguments_of_english() {
     let english = messages(LANGUAGES[0].text);
     for language in LANGUAGES {

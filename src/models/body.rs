@@ -8,12 +8,17 @@ use serde_json::{Map, Value};
 use super::{
     Failure, FailureKind, Piece,
     lenient::{AnswerState, BAD_JSON, broken_off, something_else, values},
+    tap,
 };
 use crate::net::sse::{Frame, FrameError, Frames};
 
 /// Reads the body of one answer. The end or an error comes once, and nothing after it.
 pub trait Read: Send {
     fn push(&mut self, chunk: &[u8]) -> Vec<Piece>;
+
+    /// From now on a [`Piece::Seen`] precedes what is made of each event of a stream. Bodies of another kind are told by
+    /// [`Watched`](super::tap::Watched).
+    fn watch(&mut self) {}
 
     /// The body ended.
     fn finish(self: Box<Self>) -> Vec<Piece>;
@@ -58,41 +63,38 @@ pub trait Decode: Send {
         let _ = out;
     }
 
-    fn push(&mut self, frame: &Frame) -> Vec<Piece> {
-        let mut out = Vec::new();
+    fn push(&mut self, frame: &Frame, out: &mut Vec<Piece>) {
         let data = frame.data.trim();
         // Proxies turn comments into data.
         if self.answer().is_over || data.is_empty() || data.starts_with(':') {
-            return out;
+            return;
         }
         if data.trim_matches('"') == "[DONE]" {
-            self.done(&mut out);
-            return out;
+            return self.done(out);
         }
-        if self.fast_path(frame, data, &mut out) {
-            return out;
+        if self.fast_path(frame, data, out) {
+            return;
         }
         let event = frame.event.as_deref().unwrap_or_default();
         match values(data) {
             Ok(values) => {
                 if values.len() > 1 {
                     let message = "several JSON objects came in one event";
-                    self.answer().notice("glued-json", message, &mut out);
+                    self.answer().notice("glued-json", message, out);
                 }
                 for value in values {
-                    self.value(&value, event, &mut out);
+                    self.value(&value, event, out);
                 }
             }
             Err(_) if event == "error" => {
                 let failure = Failure::from_server(None, &Value::String(data.to_owned()));
-                self.answer().fail(failure, &mut out);
+                self.answer().fail(failure, out);
             }
             Err(_) => {
                 let message = "a line of the answer is no JSON and was skipped";
-                self.answer().notice(BAD_JSON, message, &mut out);
+                self.answer().notice(BAD_JSON, message, out);
             }
         }
-        out
     }
 
     fn value(&mut self, value: &Value, event: &str, out: &mut Vec<Piece>) {
@@ -170,6 +172,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub struct Reading<D> {
     decoder: D,
     form: BodyKind,
+    is_watched: bool,
 }
 
 enum BodyKind {
@@ -184,6 +187,17 @@ impl<D: Decode> Reading<D> {
         Self {
             decoder,
             form: BodyKind::Unknown(Vec::new()),
+            is_watched: false,
+        }
+    }
+
+    fn event(&mut self, frame: Result<Frame, FrameError>, out: &mut Vec<Piece>) {
+        match frame {
+            Ok(frame) => {
+                out.extend(self.is_watched.then(|| tap::event(&frame)));
+                self.decoder.push(&frame, out);
+            }
+            Err(error) => out.extend(self.decoder.cut(oversized(error))),
         }
     }
 }
@@ -212,10 +226,7 @@ impl<D: Decode> Read for Reading<D> {
             BodyKind::Events(frames) => {
                 let mut pieces = Vec::new();
                 for frame in frames.push(chunk) {
-                    pieces.extend(match frame {
-                        Ok(frame) => self.decoder.push(&frame),
-                        Err(error) => self.decoder.cut(oversized(error)),
-                    });
+                    self.event(frame, &mut pieces);
                 }
                 pieces
             }
@@ -234,20 +245,22 @@ impl<D: Decode> Read for Reading<D> {
         }
     }
 
+    fn watch(&mut self) {
+        self.is_watched = true;
+    }
+
     fn finish(mut self: Box<Self>) -> Vec<Piece> {
-        match self.form {
-            BodyKind::Unknown(_) => self.decoder.finish(),
-            BodyKind::Events(mut frames) => {
-                let mut pieces = match frames.finish() {
-                    Some(Ok(frame)) => self.decoder.push(&frame),
-                    Some(Err(error)) => self.decoder.cut(oversized(error)),
-                    None => Vec::new(),
-                };
-                pieces.extend(self.decoder.finish());
-                pieces
-            }
-            BodyKind::Whole(body) => self.decoder.whole(&String::from_utf8_lossy(&body)),
+        let mut pieces = Vec::new();
+        if let BodyKind::Events(frames) = &mut self.form
+            && let Some(last) = frames.finish()
+        {
+            self.event(last, &mut pieces);
         }
+        match self.form {
+            BodyKind::Unknown(_) | BodyKind::Events(_) => pieces.extend(self.decoder.finish()),
+            BodyKind::Whole(body) => pieces.extend(self.decoder.whole(&String::from_utf8_lossy(&body))),
+        }
+        pieces
     }
 
     fn cut(mut self: Box<Self>, failure: Failure) -> Vec<Piece> {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use chrono::Utc;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::{
     sync::OnceCell,
@@ -359,7 +359,7 @@ impl Exchange {
             Ok(response) if response.status.is_success() => {
                 out.give(waiting).await;
                 let id = request_id(&response.headers);
-                let reading = self.wire.read(request, &self.settings);
+                let mut reading = self.wire.read(request, &self.settings);
                 let mut given = Given::new(id);
                 if self.wire.prints_calls() {
                     let names = |it: &ToolSpec| -> Vec<String> {
@@ -367,7 +367,10 @@ impl Exchange {
                     };
                     given.tools = request.tools.iter().flat_map(names).collect();
                 }
-                let watched = request.is_watched.then(|| Watched::new(self.wire.media_type()));
+                let watched = request.is_watched.then(|| {
+                    reading.watch();
+                    Watched::new(self.wire.media_type())
+                });
                 self.read(reading, response.body, given, watched, out).await
             }
             Ok(response) => {
@@ -454,7 +457,12 @@ impl Exchange {
         let Patience { aftermath, stalled, .. } = self.patience;
         loop {
             let wait = if is_finished { aftermath } else { stalled / 2 };
-            match timeout(wait, body.next()).await {
+            // What is there needs no timer.
+            let next = match body.next().now_or_never() {
+                Some(next) => Ok(next),
+                None => timeout(wait, body.next()).await,
+            };
+            match next {
                 Ok(Some(Ok(chunk))) => return Next::Chunk(chunk),
                 Ok(Some(Err(error))) => return Next::Broken(Failure::from(&error)),
                 Ok(None) => return Next::End,

@@ -1,14 +1,14 @@
 //! Provider traffic for the inspector: requests without their secrets, and each event of an answer as it came.
 //!
-//! Nobody pays for it who does not look. The bytes go on as they came, only cut behind each event, so that what is made of
-//! an event follows it.
+//! Nobody pays for it who does not look. The events of a stream are told by those who read them ([`event`]), so that nothing is parsed
+//! twice; [`Watched`] tells everything else: the bytes go on as they came, cut after each line.
 
 use super::Piece;
 use crate::{
     journal::{Raw, Sent},
     net::{
         client::{HeaderName, Peer, Request, Url},
-        sse::Frames,
+        sse::Frame,
     },
     text::redact::redact,
 };
@@ -53,7 +53,12 @@ pub fn body(text: &str) -> Piece {
     Piece::Seen(Box::new(Raw::body(text)))
 }
 
-/// Cuts the bytes of an answer behind its events, and says what each was.
+/// An event of a stream.
+pub fn event(frame: &Frame) -> Piece {
+    seen_frame(frame.event.as_deref(), &frame.data)
+}
+
+/// Cuts the bytes of an answer that is no stream of events after its lines, and says what each was.
 pub struct Watched {
     form: BodyKind,
 }
@@ -63,7 +68,8 @@ enum BodyKind {
     Unknown {
         lines: bool,
     },
-    Events(Box<Frames>),
+    /// Their reader tells them.
+    Events,
     /// A line for each: the rest of one that has not ended.
     Lines(Vec<u8>),
     Whole(Vec<u8>),
@@ -90,23 +96,16 @@ impl Watched {
             self.form = match first {
                 _ if lines => BodyKind::Lines(Vec::new()),
                 b'{' | b'[' | b'<' => BodyKind::Whole(Vec::new()),
-                _ => BodyKind::Events(Box::default()),
+                _ => BodyKind::Events,
             };
         }
         match &mut self.form {
-            BodyKind::Unknown { .. } => vec![(Vec::new(), chunk)],
+            BodyKind::Unknown { .. } | BodyKind::Events => vec![(Vec::new(), chunk)],
             BodyKind::Whole(body) => {
                 let room = BODY_BYTES.saturating_sub(body.len());
                 body.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
                 vec![(Vec::new(), chunk)]
             }
-            BodyKind::Events(frames) => parts(chunk)
-                .map(|part| {
-                    let seen = frames.push(part).into_iter().flatten();
-                    let seen = seen.map(|it| seen_frame(it.event.as_deref(), &it.data));
-                    (seen.collect(), part)
-                })
-                .collect(),
             BodyKind::Lines(rest) => chunk
                 .split_inclusive(|it| *it == b'\n')
                 .map(|part| {
@@ -127,11 +126,7 @@ impl Watched {
     /// The rest, once nothing more comes.
     pub fn finish(self) -> Option<Piece> {
         match self.form {
-            BodyKind::Unknown { .. } => None,
-            BodyKind::Events(mut frames) => {
-                let frame = frames.finish()?.ok()?;
-                Some(seen_frame(frame.event.as_deref(), &frame.data))
-            }
+            BodyKind::Unknown { .. } | BodyKind::Events => None,
             BodyKind::Lines(rest) | BodyKind::Whole(rest) if rest.is_empty() => None,
             BodyKind::Lines(rest) => Some(seen_frame(None, &String::from_utf8_lossy(&rest))),
             BodyKind::Whole(text) => Some(body(String::from_utf8_lossy(&text).trim_start())),
@@ -143,38 +138,42 @@ fn seen_frame(name: Option<&str>, data: &str) -> Piece {
     Piece::Seen(Box::new(Raw::frame(name, data, None)))
 }
 
-/// The bytes, cut behind each line: no event ends elsewhere.
-fn parts(chunk: &[u8]) -> impl Iterator<Item = &[u8]> {
-    chunk.split_inclusive(|it| *it == b'\n')
-}
-
 #[cfg(test)]
 mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::net::client::Peer;
+    use crate::{
+        config,
+        models::{ModelRequest, openai::Chat, request::Wire as _},
+        net::client::Peer,
+    };
 
-    /// Returns the recorded events of `text` when it arrives in pieces of `size` bytes; asserts that the bytes pass
-    /// unchanged.
+    /// Returns what `Watched` and a reader record of `text` when it arrives in pieces of `size` bytes; asserts that the bytes
+    /// pass unchanged.
     fn told(media_type: &str, text: &str, size: usize) -> Vec<String> {
         let mut watched = Watched::new(media_type);
+        let mut reading = Chat::default().read(&ModelRequest::default(), &config::Provider::default());
+        reading.watch();
         let (mut told, mut bytes) = (Vec::new(), Vec::new());
-        let mut hear = |piece: Piece| match piece {
-            Piece::Seen(raw) => told.push(match *raw {
-                Raw::Frame { text, .. } => text,
-                Raw::Body { text, .. } => format!("whole {text}"),
-                Raw::Request(_) => panic!("nobody asked"),
-            }),
-            other => panic!("{other:?}"),
+        let mut hear = |piece: Piece| {
+            if let Piece::Seen(raw) = piece {
+                told.push(match *raw {
+                    Raw::Frame { text, .. } => text,
+                    Raw::Body { text, .. } => format!("whole {text}"),
+                    Raw::Request(_) => panic!("nobody asked"),
+                });
+            }
         };
         for chunk in text.as_bytes().chunks(size) {
             for (seen, part) in watched.cut(chunk) {
                 seen.into_iter().for_each(&mut hear);
+                reading.push(part).into_iter().for_each(&mut hear);
                 bytes.extend_from_slice(part);
             }
         }
         watched.finish().into_iter().for_each(&mut hear);
+        reading.finish().into_iter().for_each(&mut hear);
         assert_eq!(String::from_utf8_lossy(&bytes), text);
         told
     }

@@ -130,8 +130,7 @@ impl Workspace {
             .collect::<io::Result<Vec<_>>>()?;
         let roots = std::iter::once(&root).chain(&more);
         protect::sweep(roots.flat_map(|root| name::top_folders().map(|it| root.join(it))));
-        let secrets = hidden::Secrets::with(&root, home.as_deref(), &fence.hidden, &fence.private);
-        secrets.deny(&fence.denied);
+        let secrets = hidden::Secrets::with(&root, home.as_deref(), &fence.hidden, &fence.private, &fence.denied);
         let is_ours = |it: &&PathBuf| std::iter::once(&root).chain(&more).any(|root| it.starts_with(root));
         let deciding = fence.deciding.iter().filter_map(|it| root.join(it).canonicalize().ok());
         let deciding = deciding.filter(|it| is_ours(&it) && it.is_file());
@@ -153,7 +152,6 @@ impl Workspace {
             looks: policy::Looks::default(),
         };
         ground.record();
-        ground.glance();
         Ok(Self {
             secrets,
             commands: Commands::new(ground, fence.passed, fence.logs, protect::Shared::new(fence.aside)),

@@ -59,11 +59,14 @@ impl DraftKeeper {
     pub fn take_up(&mut self, workspace: &Path) -> Option<Value> {
         let state = self.state.as_ref()?;
         let mut draft = None;
+        let folder = draft_path(state, workspace, 0);
+        let entries = folder.parent().and_then(|it| it.read_dir().ok());
+        let there: HashSet<_> = entries.into_iter().flatten().flatten().map(|it| it.path()).collect();
         for nth in 0..SLOTS {
             // A second draft that waits is offered by the next start.
             let is_wanted = |left: bool| if left { draft.is_none() } else { self.slot.is_none() };
             let path = draft_path(state, workspace, nth);
-            if !is_wanted(path.exists()) {
+            if !is_wanted(there.contains(&path)) {
                 continue;
             }
             let Some(slot) = Slot::free(state, path) else { continue };

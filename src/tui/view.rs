@@ -28,6 +28,7 @@ use super::{
         footer,
         list::ListCursor,
         queue::QueueWidget,
+        row_key,
         styled_line::{LinesWidget, put_spans},
         transcript::{Following, Item, Light, Lit, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
     },
@@ -274,6 +275,7 @@ impl App {
             .question(&self.conversation.transcript)
             .map(Item::Document);
         let (page, popup) = (self.page(), self.popup());
+        let welcome = self.viewport.pane.items.is_empty().then(|| self.welcome());
         let mut pane = std::mem::take(&mut self.viewport.pane);
         let areas = &self.viewport.areas;
         let theme = &self.appearance.theme;
@@ -306,6 +308,19 @@ impl App {
         });
         if let Some(page) = page {
             frame.lines(&page.buffer, &page.links);
+        } else if let Some(lines) = welcome {
+            let (x, right) = (areas.gutter as u16, (MARGIN + areas.beside) as u16);
+            let place = |row: Rect| Rect {
+                x,
+                width: row.width.saturating_sub(x + right),
+                ..row
+            };
+            let inside = u64::from(x) << 16 | u64::from(right);
+            let keys: Vec<u64> = lines.iter().map(|it| mix(row_key::of_row(it), inside)).collect();
+            frame.rows(areas.transcript, &keys, |at, row, buf, links| {
+                let lines = lines.get(at..=at).unwrap_or_default();
+                LinesWidget { lines, theme }.render(place(row), buf, links);
+            });
         } else {
             let widget = TranscriptWidget {
                 context: &context,
@@ -385,31 +400,14 @@ impl App {
         frame.finish(None, out);
     }
 
-    /// The page instead of the transcript: the uppermost overlay that is one, else the welcome of an empty conversation.
+    /// The page instead of the transcript: the uppermost overlay that is one.
     fn page(&mut self) -> Option<Rendered> {
         let areas = &self.viewport.areas;
         let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
         let is_page = |it: &&mut Box<dyn Overlay>| it.placement() == Placement::Page;
-        if let Some(page) = self.overlays.iter_mut().rev().find(is_page) {
-            let render = |buf: &mut Buffer, links: &mut Links| page.render(areas.page(), buf, links, &scene);
-            return Some(Rendered::new(areas.transcript, render));
-        }
-        if !self.viewport.pane.items.is_empty() {
-            return None;
-        }
-        let lines = self.welcome();
-        let area = areas.transcript;
-        let indent = areas.gutter as u16;
-        let inside = Rect {
-            x: indent,
-            width: area.width.saturating_sub(indent + (MARGIN + areas.beside) as u16),
-            ..area
-        };
-        let widget = LinesWidget {
-            lines: &lines,
-            theme: &self.appearance.theme,
-        };
-        Some(Rendered::new(area, |buf, links| widget.render(inside, buf, links)))
+        let page = self.overlays.iter_mut().rev().find(is_page)?;
+        let render = |buf: &mut Buffer, links: &mut Links| page.render(areas.page(), buf, links, &scene);
+        Some(Rendered::new(areas.transcript, render))
     }
 
     /// The list over the panes: the uppermost overlay that is one, else the offers for the draft.

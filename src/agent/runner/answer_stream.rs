@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt, stream::SelectAll};
 use super::tool_runner::{Jobs, Outputs};
 use crate::{
     agent::turn::{Input, JobId},
-    journal::{EventLimit, PollBudget},
+    journal::{EventLimit, PollBudget, Raw},
     models::{Failure, FailureKind, Piece, PieceStream},
     protocol::DocumentId,
 };
@@ -39,16 +39,31 @@ impl AnswerStream {
         }));
     }
 
-    /// In a flood, adds to a piece of text what is there already, and returns what came behind that.
-    pub fn gather(&mut self, input: Input, outputs: &mut SelectAll<Outputs>) -> (Input, Option<Input>) {
+    /// Returns the next piece of the answer if it is there and the budget is not used up.
+    pub fn next_now(&mut self) -> Option<Input> {
+        if self.budget.is_over() {
+            return None;
+        }
+        let piece = self.stream.as_mut()?.next().now_or_never()?;
+        Some(Input::Piece(piece.unwrap_or_else(endless)))
+    }
+
+    /// In a flood, adds to a piece of text what is there already, and returns what came behind that. `seen` gets the frames
+    /// that the text is made of.
+    pub fn gather(
+        &mut self,
+        input: Input,
+        outputs: &mut SelectAll<Outputs>,
+        seen: impl FnMut(Raw),
+    ) -> (Input, Option<Input>) {
         match input {
-            Input::Piece(Piece::Text(text)) => self.gather_text(text),
+            Input::Piece(Piece::Text(text)) => self.gather_text(text, seen),
             Input::Output { job, text } => self.gather_output(job, text, outputs),
             other => (other, None),
         }
     }
 
-    fn gather_text(&mut self, mut text: String) -> (Input, Option<Input>) {
+    fn gather_text(&mut self, mut text: String, mut seen: impl FnMut(Raw)) -> (Input, Option<Input>) {
         let mut next = None;
         if let Some(stream) = &mut self.stream
             && self.limit.is_high()
@@ -60,6 +75,7 @@ impl AnswerStream {
                         text.push_str(&more);
                         self.budget.spend(more.len());
                     }
+                    Some(Some(Piece::Seen(raw))) => seen(*raw),
                     Some(other) => {
                         next = Some(Input::Piece(other.unwrap_or_else(endless)));
                         break;

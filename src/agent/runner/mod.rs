@@ -48,6 +48,7 @@ use self::{
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
     server_desk::ServerNews,
+    step::trace,
     tool_runner::ToolRunner,
     trust::{TrustQuestion, look_back, tell_settled},
 };
@@ -251,21 +252,32 @@ impl Runner {
                     warn(&self.log, "debug-marks", message);
                 }
                 RunnerEvent::Input(input) => {
-                    // A hook that ends the answer is heard before the call that it was called for goes on.
-                    while let Ok(news) = self.context.hook_news.try_recv() {
-                        self.hook_news(news);
-                    }
-                    self.answer.budget.spend(text_of(&input).len());
-                    let (input, next) = self.answer.gather(input, &mut self.tools.outputs);
-                    self.step(input);
-                    if let Some(next) = next {
-                        self.step(next);
+                    self.input(input);
+                    // What the model has said already needs no look at everything else in between.
+                    while self.inbox.is_empty()
+                        && let Some(input) = self.answer.next_now()
+                    {
+                        self.input(input);
                     }
                     self.answer.budget.pause().await;
                 }
             }
             self.take_next();
             self.tools.set_answering(self.turn.is_running());
+        }
+    }
+
+    fn input(&mut self, input: Input) {
+        // A hook that ends the answer is heard before the call that it was called for goes on.
+        while let Ok(news) = self.context.hook_news.try_recv() {
+            self.hook_news(news);
+        }
+        self.answer.budget.spend(text_of(&input).len());
+        let seen = |raw| trace(&self.log, raw, now_ms());
+        let (input, next) = self.answer.gather(input, &mut self.tools.outputs, seen);
+        self.step(input);
+        if let Some(next) = next {
+            self.step(next);
         }
     }
 

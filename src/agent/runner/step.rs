@@ -11,27 +11,23 @@ use crate::{
         history::summary,
         turn::{Effect, Input},
     },
-    journal::{EventLimit, Raw, TooMany},
+    journal::{EventLimit, Log, Raw, TooMany},
     models::{Failure, FailureKind, ModelMessage, ModelRequest, Piece, catalogue},
     protocol::{Event, Kind, Mode, UserAction},
     tools::skill,
 };
 
-impl Runner {
-    /// Tells who looks closely what came of a server. What is made from then on is made of it, until something else happens.
-    pub(super) fn trace(&self, input: &Input, now_ms: u64) {
-        let Some(trace) = self.log.trace() else { return };
-        let Input::Piece(piece) = input else {
-            return trace.over();
-        };
-        if let Piece::Seen(raw) = piece {
-            trace.came(now_ms, self.log.turn(), raw.as_ref().clone());
-            if matches!(**raw, Raw::Request(_)) {
-                trace.over();
-            }
-        }
+/// Tells the inspector what came from a server. What is made from then on is made of it, until something else happens.
+pub(super) fn trace(log: &Log, raw: Raw, now_ms: u64) {
+    let Some(trace) = log.trace() else { return };
+    let is_request = matches!(raw, Raw::Request(_));
+    trace.came(now_ms, log.turn(), raw);
+    if is_request {
+        trace.over();
     }
+}
 
+impl Runner {
     /// Gives the turn an input, and carries out the effects.
     pub(super) fn step(&mut self, input: Input) {
         let was_running = self.turn.is_running();
@@ -40,7 +36,16 @@ impl Runner {
             self.answer.stream = None;
         }
         let now = now_ms();
-        self.trace(&input, now);
+        let input = match input {
+            // The turn makes nothing of it.
+            Input::Piece(Piece::Seen(raw)) => return trace(&self.log, *raw, now),
+            input => input,
+        };
+        if !matches!(input, Input::Piece(_))
+            && let Some(trace) = self.log.trace()
+        {
+            trace.over();
+        }
         let mut is_too_much = false;
         for effect in self.turn.step(input, now) {
             match effect {

@@ -742,7 +742,7 @@ impl Running {
     fn block(&mut self, because: &str, memory: &mut Memory) {
         // Nothing was sent that could want an answer.
         self.request.sent = usize::MAX;
-        let details = "change the message, or see /hooks";
+        let details = "change the message or its mode, or see /hooks";
         self.output.error("PROMPT_BLOCKED", "client", because, details);
         self.end(Status::Error, FinishReason::Error, memory);
     }

@@ -234,13 +234,8 @@ impl Servers {
             let engine = Engine::start()?;
             let inner = Arc::clone(&self.inner);
             engine.handle.spawn(async move {
-                let found = {
-                    let inner = Arc::clone(&inner);
-                    tokio::task::spawn_blocking(move || inner.find())
-                        .await
-                        .unwrap_or_default()
-                };
-                inner.take(found);
+                // It may block: nothing else is on the thread yet.
+                inner.take(inner.find());
                 inner.is_known.send_replace(true);
             });
             Some(engine)

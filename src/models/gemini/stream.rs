@@ -13,8 +13,9 @@ use crate::{
         body::Read,
         lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
         objects::{Objects, ScannedPart},
+        tap,
     },
-    net::sse::Frames,
+    net::sse::{Frame, Frames},
 };
 
 /// Message for a call that cannot be read; one more attempt is worthwhile.
@@ -26,6 +27,7 @@ const WHAT: &str = "a Gemini stream";
 pub struct Reading {
     decoder: Decoder,
     form: BodyKind,
+    is_watched: bool,
 }
 
 enum BodyKind {
@@ -40,7 +42,13 @@ impl Reading {
         Self {
             decoder: Decoder::new(tools),
             form: BodyKind::Unknown(Vec::new()),
+            is_watched: false,
         }
+    }
+
+    fn event(&mut self, frame: &Frame, out: &mut Vec<Piece>) {
+        out.extend(self.is_watched.then(|| tap::event(frame)));
+        self.decoder.data(&frame.data, out);
     }
 }
 
@@ -67,7 +75,7 @@ impl Read for Reading {
             BodyKind::Events(frames) => {
                 for frame in frames.push(chunk) {
                     match frame {
-                        Ok(frame) => self.decoder.data(&frame.data, &mut out),
+                        Ok(frame) => self.event(&frame, &mut out),
                         Err(error) => {
                             let failure = Failure::from_error(FailureKind::Oversized, &error);
                             self.decoder.cut(failure, &mut out);
@@ -84,13 +92,17 @@ impl Read for Reading {
         out
     }
 
+    fn watch(&mut self) {
+        self.is_watched = true;
+    }
+
     fn finish(mut self: Box<Self>) -> Vec<Piece> {
         let mut out = Vec::new();
         match &mut self.form {
             BodyKind::Unknown(_) => {}
             BodyKind::Events(frames) => {
                 if let Some(Ok(frame)) = frames.finish() {
-                    self.decoder.data(&frame.data, &mut out);
+                    self.event(&frame, &mut out);
                 }
             }
             BodyKind::Objects(objects) => {

@@ -214,10 +214,11 @@ mod tests {
                     json!(text)
                 );
                 assert_eq!(read(&data).is_some(), more.is_empty());
-                pieces.extend(decoder.push(&Frame {
+                let frame = Frame {
                     data,
                     ..Frame::default()
-                }));
+                };
+                decoder.push(&frame, &mut pieces);
             }
             pieces.extend(decoder.finish());
             pieces

@@ -6,7 +6,7 @@ use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, LazyLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -37,7 +37,10 @@ const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"
 
 /// The list of names. Clones share it: a rule that is added holds for all of them at once.
 #[derive(Clone, Debug)]
-pub struct Secrets(Arc<RwLock<Arc<Lists>>>);
+pub struct Secrets(Arc<RwLock<SharedLists>>);
+
+/// Made when somebody asks for the first time.
+type SharedLists = Arc<LazyLock<Lists, Box<dyn FnOnce() -> Lists + Send>>>;
 
 /// What the list was made from, without the rules that forbid reading.
 #[derive(Clone, Debug)]
@@ -144,29 +147,29 @@ impl Part {
 impl Secrets {
     /// `more` are the user's patterns; what is no pattern is left out.
     pub fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
-        Self::with(root, home, more, &[])
+        Self::with(root, home, more, &[], &[])
     }
 
-    /// The same with absolute paths that are hidden wherever they are.
-    pub fn with(root: &Path, home: Option<&Path>, more: &[String], private: &[PathBuf]) -> Self {
+    /// The same with absolute paths that are hidden wherever they are, and with what rules forbid to read, as for
+    /// [`deny`](Self::deny).
+    pub fn with(root: &Path, home: Option<&Path>, more: &[String], private: &[PathBuf], denied: &[String]) -> Self {
         let sources = Sources {
             root: root.to_owned(),
             home: home.map(Path::to_owned),
             more: more.to_vec(),
             private: private.to_vec(),
         };
-        Self(Arc::new(RwLock::new(Arc::new(Lists::new(sources, &[])))))
+        Self(Arc::new(RwLock::new(Lists::shared(sources, denied))))
     }
 
     /// Hides what rules with these subjects forbid to read, and nothing else that rules forbade before. It holds from now on, for
     /// all that share the list.
     pub fn deny(&self, subjects: &[String]) {
         let sources = self.lists().sources.clone();
-        let lists = Lists::new(sources, subjects);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(lists);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Lists::shared(sources, subjects);
     }
 
-    fn lists(&self) -> Arc<Lists> {
+    fn lists(&self) -> SharedLists {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -192,6 +195,11 @@ impl Secrets {
 }
 
 impl Lists {
+    fn shared(sources: Sources, subjects: &[String]) -> SharedLists {
+        let subjects = subjects.to_vec();
+        Arc::new(LazyLock::new(Box::new(move || Self::new(sources, &subjects))))
+    }
+
     fn new(sources: Sources, subjects: &[String]) -> Self {
         static VERSION: AtomicU64 = AtomicU64::new(0);
         let (patterns, paths) = denied(&sources.root, subjects);
@@ -439,7 +447,7 @@ pub fn is_ignored(base: Option<PathBuf>, path: &Path, is_folder: bool) -> bool {
 #[derive(Debug)]
 pub struct Verdict {
     /// As they were when the walk began.
-    secrets: Arc<Lists>,
+    secrets: SharedLists,
     files: IgnoreFiles,
 }
 

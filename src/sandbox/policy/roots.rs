@@ -64,8 +64,8 @@ pub struct Looks {
 #[derive(Debug, Default)]
 struct Last {
     look: Option<Arc<Look>>,
-    /// Those of the look, or those at the top of the folders before there is one.
-    links: Arc<[Link]>,
+    /// Those of the look, or those at the top of the folders before there is one. `None` until somebody asks.
+    links: Option<Arc<[Link]>>,
 }
 
 impl Ground {
@@ -146,7 +146,7 @@ impl Ground {
             tracing::warn!(?limit, "not every file that should be protected was found");
         }
         *self.looks.last.write().unwrap_or_else(PoisonError::into_inner) = Last {
-            links: look.links.as_slice().into(),
+            links: Some(look.links.as_slice().into()),
             look: Some(Arc::clone(&look)),
         };
         look
@@ -162,14 +162,19 @@ impl Ground {
         drop(first);
     }
 
-    /// Finds the links at the top of the folders and of their repositories, for those who ask before the first look.
-    pub fn glance(&self) {
+    /// The links that the last look found. Before the first one: those at the top of the folders and of their repositories.
+    fn links(&self) -> Arc<[Link]> {
+        let known = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(links) = &known.links {
+            return Arc::clone(links);
+        }
+        drop(known);
         let roots: Vec<PathBuf> = self.roots().cloned().collect();
         let mut links = Link::glance(&roots, &self.secrets);
         let of_git = self.of_git(&self.repositories().collect());
         links.extend(self.links_from(of_git.paths, &[]).0);
         let mut last = self.looks.last.write().unwrap_or_else(PoisonError::into_inner);
-        last.links = links.into();
+        Arc::clone(last.links.get_or_insert_with(|| links.into()))
     }
 
     /// The links by which what decides what runs lies elsewhere: those on the ways to `open`, those in it, and those where these
@@ -199,17 +204,17 @@ impl Ground {
     }
 
     /// Returns true if a link that was there in the last look leads to a path, or to a folder on the way, by which it is hidden
-    /// or else protected. Does not look itself.
+    /// or else protected.
     pub fn is_led_to(&self, path: &Path, is_hidden: bool) -> bool {
-        let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
-        let mut links = last.links.iter().filter(|it| it.is_hidden == is_hidden);
+        let links = self.links();
+        let mut links = links.iter().filter(|it| it.is_hidden == is_hidden);
         links.any(|it| path.starts_with(&it.target))
     }
 
     /// The targets of links by which they are hidden, as the last look found them.
     pub fn hidden_targets(&self) -> Vec<PathBuf> {
-        let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
-        let hidden = last.links.iter().filter(|it| it.is_hidden);
+        let links = self.links();
+        let hidden = links.iter().filter(|it| it.is_hidden);
         hidden.map(|it| it.target.clone()).collect()
     }
 
@@ -958,7 +963,6 @@ mod tests {
             std::os::unix::fs::symlink(target, path).unwrap();
         }
         // Before the first look what the repositories at the top say is known.
-        bench.ground.glance();
         for (path, expected) in [("scripts/pre-commit", true), ("later/x", true), ("README", false)] {
             assert_eq!(bench.ground.is_led_to(&root.join(path), false), expected, "{path}");
         }

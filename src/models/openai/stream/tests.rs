@@ -82,11 +82,11 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for chunk in chunks {
         for frame in frames.push(chunk) {
-            pieces.extend(decoder.push(&frame.expect("no line is too long")));
+            decoder.push(&frame.expect("no line is too long"), &mut pieces);
         }
     }
     if let Some(frame) = frames.finish() {
-        pieces.extend(decoder.push(&frame.expect("no line is too long")));
+        decoder.push(&frame.expect("no line is too long"), &mut pieces);
     }
     pieces.extend(decoder.finish());
     let ends = pieces
@@ -618,11 +618,10 @@ fn a_think_block_at_the_start_is_reasoning() {
     }
     let body = stream(&[r#"{"choices":[{"delta":{"content":"<think>hm</think>"}}]}"#]);
     let mut decoder = Decoder::new(false);
-    let pieces: Vec<Piece> = Frames::new()
-        .push(body.as_bytes())
-        .into_iter()
-        .flat_map(|it| decoder.push(&it.expect("short lines")))
-        .collect();
+    let mut pieces = Vec::new();
+    for frame in Frames::new().push(body.as_bytes()) {
+        decoder.push(&frame.expect("short lines"), &mut pieces);
+    }
     assert_eq!(show(&pieces), r#"text "<think>hm</think>" | end Stop"#, "switched off");
 }
 
@@ -911,7 +910,9 @@ fn an_answer_without_end_meets_a_limit() {
     let mut bytes = 0;
     for _ in 0..65 {
         for frame in frames.push(chunk.as_bytes()) {
-            for piece in decoder.push(&frame.expect("short of the line's limit")) {
+            let mut pieces = Vec::new();
+            decoder.push(&frame.expect("short of the line's limit"), &mut pieces);
+            for piece in pieces {
                 match piece {
                     Piece::Text(text) => bytes += text.len(),
                     Piece::Error(failure) => assert_eq!(failure.kind, FailureKind::Oversized),

@@ -96,7 +96,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(code) = sandbox::helper(&arguments) {
         return code;
     }
-    os::memory_trim::share_heaps();
     os::process::seal();
     os::process::outlive_file_size_limit();
     if let Some(hint) = mistyped(&arguments) {

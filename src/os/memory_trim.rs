@@ -35,21 +35,6 @@ pub fn drop_unchanged_pages() {
 #[cfg(not(target_os = "linux"))]
 pub fn drop_unchanged_pages() {}
 
-/// Lets the threads share as many heaps as can be used at once: each keeps what was freed in it for itself. To be called before
-/// there are threads.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub fn share_heaps() {
-    #[expect(unsafe_code, reason = "sysconf(3) and mallopt(3) have no safe wrappers")]
-    // SAFETY: one reads a number, the other sets one that is looked at when a thread allocates for the first time.
-    unsafe {
-        let cores = libc::sysconf(libc::_SC_NPROCESSORS_ONLN).max(1);
-        libc::mallopt(libc::M_ARENA_MAX, i32::try_from(cores + 1).unwrap_or(i32::MAX));
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn share_heaps() {}
-
 /// Returns freed memory to the system if it is much: the allocator keeps the pages of small pieces in case that they are
 /// needed again. Takes some milliseconds for each gigabyte.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

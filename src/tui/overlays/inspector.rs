@@ -105,17 +105,24 @@ impl Inspector {
     /// Returns the rows that pass the filter, and the index of the chosen one or of the one before it; 0 if there is none.
     fn rows(&self, ring: &Ring) -> (Vec<StepRun>, usize) {
         let mut rows: Vec<StepRun> = Vec::new();
-        let mut last: Option<&TraceStep> = None;
+        // The last step that is not silent, and the number of rows up to it.
+        let mut last: Option<(&TraceStep, usize)> = None;
         for step in &ring.steps {
-            let joins = !self.is_split && last.is_some_and(|it| is_run(it, step));
-            match rows.last_mut().filter(|_| joins) {
+            let run = last.filter(|it| !self.is_split && is_run(it.0, step));
+            if let Some((_, count)) = run {
+                // Frames in between have made nothing: their text came with this one.
+                rows.truncate(count);
+            }
+            match rows.last_mut().filter(|_| run.is_some()) {
                 Some(run) => run.last = step.number,
                 None => rows.push(StepRun {
                     first: step.number,
                     last: step.number,
                 }),
             }
-            last = Some(step);
+            if !is_silent(step) {
+                last = Some((step, rows.len()));
+            }
         }
         let filter = self.filter.text().to_lowercase();
         let words: Vec<&str> = filter.split_whitespace().collect();
@@ -371,6 +378,11 @@ fn argument_piece(step: &TraceStep) -> Option<String> {
         let mut values = serde_json::Deserializer::from_str(value).into_iter::<String>();
         values.next()?.ok()
     })
+}
+
+/// Returns true for a frame of which nothing was made.
+fn is_silent(step: &TraceStep) -> bool {
+    matches!(step.raw, Some(Raw::Frame { .. })) && step.made.is_empty() && argument_piece(step).is_none()
 }
 
 /// Returns true if two steps in a row are deltas of the same text.

@@ -282,3 +282,28 @@ fn pieces_of_a_calls_arguments_are_one_row_with_their_text() {
         assert!(seen.contains(part), "{part}: {seen}");
     }
 }
+
+#[test]
+fn frames_whose_text_came_with_a_later_one_are_part_of_its_run() {
+    let log = Log::new();
+    let trace = log.watch();
+    log.append(1_000, Event::UserMessage(Message::user("x")));
+    log.append(1_005, start("a"));
+    let came = |at, text: &str| {
+        trace.came(at, log.turn(), Raw::frame(None, "{\"x\":1}", None));
+        if !text.is_empty() {
+            let delta = Event::ContentDelta {
+                document: "a".into(),
+                delta: text.to_owned(),
+            };
+            log.append(at, delta);
+        }
+    };
+    for (at, text) in [(1_010, "one "), (1_020, ""), (1_030, ""), (1_040, "two three four")] {
+        came(at, text);
+    }
+    trace.over();
+    let mut inspector = Inspector::new(trace);
+    let seen = shown(&mut inspector, &log, 80, 30);
+    assert!(seen.contains("×4") && seen.contains("one two three four"), "{seen}");
+}

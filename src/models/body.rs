@@ -16,7 +16,7 @@ use crate::net::sse::{Frame, FrameError, Frames};
 pub trait Read: Send {
     fn push(&mut self, chunk: &[u8]) -> Vec<Piece>;
 
-    /// From now on a [`Piece::Seen`] precedes what is made of each event of a stream. Bodies of another kind are told by
+    /// From now on a [`Piece::Seen`] precedes what is made of each event of a stream. Bodies of another kind are recorded by
     /// [`Watched`](super::tap::Watched).
     fn watch(&mut self) {}
 

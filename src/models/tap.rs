@@ -1,7 +1,7 @@
 //! Provider traffic for the inspector: requests without their secrets, and each event of an answer as it came.
 //!
-//! Nobody pays for it who does not look. The events of a stream are told by those who read them ([`event`]), so that nothing is parsed
-//! twice; [`Watched`] tells everything else: the bytes go on as they came, cut after each line.
+//! It costs nothing unless the answer is watched. Readers record the events of a stream themselves ([`event`]), so that nothing is
+//! parsed twice; [`Watched`] records every other kind of body, whose bytes pass unchanged, cut after each line.
 
 use super::Piece;
 use crate::{
@@ -68,7 +68,7 @@ enum BodyKind {
     Unknown {
         lines: bool,
     },
-    /// Their reader tells them.
+    /// Their reader records them.
     Events,
     /// A line for each: the rest of one that has not ended.
     Lines(Vec<u8>),

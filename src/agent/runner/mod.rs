@@ -253,7 +253,7 @@ impl Runner {
                 }
                 RunnerEvent::Input(input) => {
                     self.input(input);
-                    // What the model has said already needs no look at everything else in between.
+                    // Pieces that have arrived already are taken without polling every other source.
                     while self.inbox.is_empty()
                         && let Some(input) = self.answer.next_now()
                     {

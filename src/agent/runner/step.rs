@@ -17,7 +17,7 @@ use crate::{
     tools::skill,
 };
 
-/// Tells the inspector what came from a server. What is made from then on is made of it, until something else happens.
+/// Records for the inspector what came from a server. The events that follow count as made from it until something else happens.
 pub(super) fn trace(log: &Log, raw: Raw, now_ms: u64) {
     let Some(trace) = log.trace() else { return };
     let is_request = matches!(raw, Raw::Request(_));

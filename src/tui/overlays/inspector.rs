@@ -110,7 +110,7 @@ impl Inspector {
         for step in &ring.steps {
             let run = last.filter(|it| !self.is_split && is_run(it.0, step));
             if let Some((_, count)) = run {
-                // Frames in between have made nothing: their text came with this one.
+                // The frames in between produced no event: their text is in this one.
                 rows.truncate(count);
             }
             match rows.last_mut().filter(|_| run.is_some()) {
@@ -380,7 +380,7 @@ fn argument_piece(step: &TraceStep) -> Option<String> {
     })
 }
 
-/// Returns true for a frame of which nothing was made.
+/// Returns true for a frame that produced no event.
 fn is_silent(step: &TraceStep) -> bool {
     matches!(step.raw, Some(Raw::Frame { .. })) && step.made.is_empty() && argument_piece(step).is_none()
 }

@@ -345,6 +345,20 @@ impl Drop for Serve {
     }
 }
 
+/// Resident memory once nothing more is given back, as while an answer lasts.
+fn resident_at_rest(pid: u32) -> u64 {
+    /// Looks without a change; the program gives back what is free after three seconds.
+    const LOOKS: u32 = 500;
+    let (mut least, mut quiet) = (resident(pid), 0);
+    until("memory is given back", || {
+        let now = resident(pid);
+        quiet = if now < least { 0 } else { quiet + 1 };
+        least = least.min(now);
+        quiet > LOOKS
+    });
+    least
+}
+
 /// Memory of a stream whose answer has come and not ended.
 fn stream_cost(pieces: usize, is_gateway: bool) -> u64 {
     const STREAMS: usize = 300;
@@ -373,11 +387,11 @@ fn stream_cost(pieces: usize, is_gateway: bool) -> u64 {
     };
     until("the first answers", || peer.said() == FIRST);
     settled();
-    let before = resident(pid);
+    let before = resident_at_rest(pid);
     readers.extend((FIRST..STREAMS).map(|_| serve.read(&read)));
     until("the answers", || peer.said() == STREAMS);
     settled();
-    let after = resident(pid);
+    let after = resident_at_rest(pid);
     peer.release();
     for reader in readers {
         reader.join().expect("it only reads");

@@ -41,7 +41,7 @@ pub enum Header {
 }
 
 /// A longer first line is not taken for a fence, so that what is held back stays small.
-const FENCE_LINE_LIMIT_BYTES: usize = 8 * 1024;
+const FENCE_LINE_LIMIT_BYTES: usize = 2 * 1024;
 
 /// Characters that may follow a closing fence; other white space is content, as in CommonMark.
 const BLANK: [char; 3] = [' ', '\t', '\r'];

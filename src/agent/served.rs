@@ -130,8 +130,8 @@ fn tool(servers: &Arc<Servers>, name: &ToolName, info: &ToolInfo, called: &str) 
     let (judged, run_by) = (name.clone(), name.clone());
     let servers = Arc::clone(servers);
     Tool {
-        about: about(&name.server, info),
-        schema: guarded(reduced(&info.schema)),
+        about: about(&name.server, info).into(),
+        schema: guarded(reduced(&info.schema)).into(),
         word: shown_name(&name.server, &name.tool),
         takes_any: true,
         is_basic: true,
@@ -477,7 +477,7 @@ fn search_tool(servers: &Arc<Servers>, known: &[(ToolName, ToolInfo)]) -> Tool {
     }
     let servers = Arc::clone(servers);
     Tool {
-        about,
+        about: about.into(),
         schema: schema(
             json!({
                 "query": { "type": "string", "description": "Words, such as the name of a thing and what to do with it" },

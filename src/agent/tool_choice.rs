@@ -1,5 +1,7 @@
 //! Which of the tools a client of a gateway wants to be used, and for what. It can take away and never add.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::{
@@ -19,20 +21,21 @@ pub fn is_meant(tool: &Tool, name: &str) -> bool {
 
 /// The settings and tools for one request: `wanted` lists names, `registry` says more about some of them.
 pub fn narrowed(
-    settings: &Settings,
+    settings: &Arc<Settings>,
     tools: &ToolSet,
     wanted: Option<&[String]>,
     registry: Option<&Value>,
-) -> (Settings, ToolSet) {
-    let mut settings = settings.clone();
+) -> (Arc<Settings>, ToolSet) {
+    let mut settings = Arc::clone(settings);
     let left = tools.filtered(|tool| wanted.is_none_or(|it| it.iter().any(|name| is_meant(tool, name))));
     let left = left.by_mode(wanted.is_some() || tools.is_by_mode());
     let Some(registry) = registry.and_then(Value::as_object) else {
         return (settings, left);
     };
+    let narrowed = Arc::make_mut(&mut settings);
     let mut may_be_used = |tool: &Tool| {
         let mut said = registry.iter().filter(|(name, _)| is_meant(tool, name));
-        said.all(|(_, said)| apply(&mut settings, tool, said))
+        said.all(|(_, said)| apply(narrowed, tool, said))
     };
     let used: ToolSet = left.iter().filter(|it| may_be_used(it)).cloned().collect();
     // A command can do what the edits may not: who limits these is asked about each, unless it says more about commands.
@@ -40,7 +43,7 @@ pub fn narrowed(
     let commands = used.iter().filter(|tool| matches!(tool.work, Work::Command { .. }));
     for tool in commands.filter(|_| is_limited) {
         if !registry.keys().any(|name| tool.is_called(name)) {
-            settings.tools.entry(tool.name.clone()).or_default().require_approval = true;
+            narrowed.tools.entry(tool.name.clone()).or_default().require_approval = true;
         }
     }
     (settings, used.by_mode(left.is_by_mode()))
@@ -155,7 +158,7 @@ mod tests {
         let all = ["read_file", "grep", "edit_file"];
         let tools = all.map(|it| built_in().get(it).expect("a tool").clone());
         let tools = tools.into_iter().collect();
-        let (_, left) = narrowed(&Settings::default(), &tools, wanted.as_deref(), Some(&registry));
+        let (_, left) = narrowed(&Arc::default(), &tools, wanted.as_deref(), Some(&registry));
         left.iter().map(|it| it.name.clone()).collect()
     }
 
@@ -231,7 +234,7 @@ mod tests {
                 false,
             ),
         ] {
-            let (settings, left) = narrowed(&Settings::default(), built_in(), None, Some(&registry));
+            let (settings, left) = narrowed(&Arc::default(), built_in(), None, Some(&registry));
             let command = settings.tools.get("run_terminal_cmd");
             assert_eq!(command.is_some_and(|it| it.require_approval), expected, "{registry}");
             assert!(left.get("run_terminal_cmd").is_some());
@@ -244,7 +247,7 @@ mod tests {
         let edits = names(&built_in().filtered(|it| it.class == Class::Writes));
         assert!(edits.len() > 4, "{edits:?}");
         let wanted = ["grep".to_owned(), "edit_file".to_owned()];
-        let (_, left) = narrowed(&Settings::default(), built_in(), Some(&wanted), None);
+        let (_, left) = narrowed(&Arc::default(), built_in(), Some(&wanted), None);
         assert_eq!(names(&left), [&["grep".to_owned()][..], &edits].concat());
 
         let registry = json!({
@@ -252,7 +255,7 @@ mod tests {
             "write": { "allowedPaths": ["src/b", "tests"], "requireApproval": false },
             "delete_file": { "enabled": false },
         });
-        let (settings, left) = narrowed(&Settings::default(), built_in(), Some(&wanted), Some(&registry));
+        let (settings, left) = narrowed(&Arc::default(), built_in(), Some(&wanted), Some(&registry));
         assert!(left.get("delete_file").is_none() && left.get("write").is_some());
         for name in &names(&left) {
             let tool = settings.tools.get(name);
@@ -267,7 +270,7 @@ mod tests {
             assert!(!allows("tests/x") && !allows("notes.txt"), "{name}: {paths:?}");
         }
         let off = json!({ "edit_file": { "enabled": false }, "write": { "enabled": true } });
-        let (_, left) = narrowed(&Settings::default(), built_in(), None, Some(&off));
+        let (_, left) = narrowed(&Arc::default(), built_in(), None, Some(&off));
         assert!(left.iter().all(|it| it.class != Class::Writes), "{:?}", names(&left));
     }
 
@@ -284,7 +287,7 @@ mod tests {
             settings.tools.insert("read_file".to_owned(), tool);
             let registry = json!({ "read_file": { "allowedPaths": asked, "requireApproval": false } });
             let (settings, _) = narrowed(
-                &settings,
+                &Arc::new(settings.clone()),
                 &built_in().filtered(|it| it.name == "read_file"),
                 None,
                 Some(&registry),

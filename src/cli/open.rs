@@ -27,6 +27,7 @@ use crate::{
     },
     mcp::{Approvals, IsTrusted, Servers, ServersSetup, State, Tokens},
     models::{self, Roles, catalogue, script},
+    net::client::Client,
     protocol::{ConversationId, Dialect, Entry, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
     server::LinkRequest,
@@ -436,7 +437,7 @@ fn detect_sandbox(hold: &SandboxStatus, is_guarded: bool) {
 
 /// Source of the answers of `sheaf serve`. Each request gets its own link, with nobody to watch it.
 pub enum ServeSource {
-    Gateway(Box<http::Settings>),
+    Gateway(Client, Box<http::Settings>),
     AgentTemplate(Box<AgentTemplate>),
     Recording(Recording, Speed),
 }
@@ -447,7 +448,7 @@ impl ServeSource {
         match settings.upstream() {
             Upstream::Gateway(it) => {
                 let settings = gateway_settings(settings, it, environment, None, false)?;
-                Ok(Some(Self::Gateway(Box::new(settings))))
+                Ok(Some(Self::Gateway(settings.client()?, Box::new(settings))))
             }
             Upstream::Provider(_, provider) => {
                 // Clients may only read unless the user allows more.
@@ -480,7 +481,7 @@ impl ServeSource {
     pub fn tools(&self) -> String {
         let names = self.tool_names();
         match self {
-            Self::Gateway(_) => "those of the gateway behind it".to_owned(),
+            Self::Gateway(..) => "those of the gateway behind it".to_owned(),
             Self::AgentTemplate(_) if !names.is_empty() => names.join(", "),
             Self::AgentTemplate(_) | Self::Recording(..) => "none".to_owned(),
         }
@@ -500,7 +501,7 @@ impl ServeSource {
     pub fn can_undo(&self) -> bool {
         match self {
             Self::AgentTemplate(agent) => agent.tools.iter().any(|it| !it.only_looks()),
-            Self::Gateway(_) | Self::Recording(..) => false,
+            Self::Gateway(..) | Self::Recording(..) => false,
         }
     }
 
@@ -509,7 +510,7 @@ impl ServeSource {
         let LinkRequest { request, asker } = *wanted;
         Ok(match self {
             // The client's context and tools are passed on unchanged.
-            Self::Gateway(settings) => {
+            Self::Gateway(client, settings) => {
                 let settings = http::Settings {
                     context: request.context.clone().map(Into::into),
                     tools: request.tools.clone(),
@@ -517,7 +518,7 @@ impl ServeSource {
                     accepts_answers: asker == Asker::Live,
                     ..(**settings).clone()
                 };
-                Arc::new(Http::start(settings, log)?)
+                Arc::new(Http::over(client.clone(), settings, log))
             }
             Self::AgentTemplate(agent) => {
                 let (settings, tools) = tool_choice::narrowed(
@@ -527,7 +528,7 @@ impl ServeSource {
                     request.available_tools.as_ref(),
                 );
                 let agent = AgentTemplate {
-                    settings: Arc::new(settings),
+                    settings,
                     tools,
                     ..(**agent).clone()
                 };

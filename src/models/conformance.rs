@@ -997,7 +997,7 @@ async fn sent(speaker: &Speaker, model: &str, messages: &[ModelMessage]) -> Vec<
     };
     let request = ModelRequest {
         model: model.to_owned(),
-        system: "be good".to_owned(),
+        system: "be good".to_owned().into(),
         messages: messages.to_vec(),
         ..ModelRequest::default()
     };
@@ -1231,18 +1231,19 @@ async fn a_real_model_calls_a_tool_in_three_formats() {
         let models = provider.models().await.expect("a list");
         let mut request = ModelRequest {
             model: models.first().expect("a model").id.clone(),
-            system: "You are a coding agent. Use the tools.".to_owned(),
+            system: "You are a coding agent. Use the tools.".to_owned().into(),
             messages: vec![ModelMessage::user(
                 "List the files of the folder `src` with the tool list_dir.",
             )],
             tools: vec![ToolSpec {
                 name: "list_dir".to_owned(),
                 aliases: Vec::new(),
-                about: "Lists a folder".to_owned(),
+                about: "Lists a folder".to_owned().into(),
                 parameters: json!({
                     "type": "object", "required": ["path"],
                     "properties": { "path": { "type": "string", "description": "the folder" } },
-                }),
+                })
+                .into(),
             }],
             ..ModelRequest::default()
         };

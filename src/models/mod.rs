@@ -128,8 +128,8 @@ pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Ar
     Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
 }
 
-/// Room for what a few chunks of a fast server bring; a reader that waits holds the server back.
-const ROOM: usize = 64;
+/// Room for what a chunk of a fast server brings; a reader that waits holds the server back.
+const ROOM: usize = 16;
 
 /// Queue of pieces behind a stream. Producer and reader are one task: no channel with its wakers is needed.
 #[derive(Clone, Debug, Default)]
@@ -188,7 +188,7 @@ where
 pub struct ModelRequest {
     /// Empty: the first that the server lists.
     pub model: String,
-    pub system: String,
+    pub system: Arc<str>,
     /// Oldest first; the last one is the user's or holds results.
     pub messages: Vec<ModelMessage>,
     /// In an order that never changes within a conversation: they are part of what servers cache.
@@ -254,9 +254,9 @@ pub struct ToolSpec {
     pub name: String,
     /// Other names that a call may come under. They are not sent.
     pub aliases: Vec<String>,
-    pub about: String,
+    pub about: Arc<str>,
     /// An object schema of `type, properties, required, items, enum, description` only, which every server takes.
-    pub parameters: Value,
+    pub parameters: Arc<Value>,
 }
 
 impl ToolSpec {
@@ -265,8 +265,8 @@ impl ToolSpec {
         Self {
             name: name.to_owned(),
             aliases: Vec::new(),
-            about: String::new(),
-            parameters: Value::Null,
+            about: Arc::default(),
+            parameters: Arc::default(),
         }
     }
 

@@ -341,7 +341,8 @@ impl Exchange {
         if request.is_watched {
             out.give(tap::request(&asked, self.client.peer())).await;
         }
-        let mut opening = std::pin::pin!(self.client.open(asked));
+        // Not a part of this future: it is over when the answer begins.
+        let mut opening = Box::pin(self.client.open(asked));
         let waiting = Piece::Progress(Progress::Waiting {
             peer: self.name.clone(),
         });
@@ -349,8 +350,9 @@ impl Exchange {
             opened
         } else {
             out.give(waiting.clone()).await;
-            opening.await
+            opening.as_mut().await
         };
+        drop(opening);
         if let Ok(response) = &opened {
             let at_ms = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
             *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = (rate_limits::read(&response.headers), at_ms);
@@ -570,8 +572,8 @@ struct Given {
     seed: String,
     /// The tools whose calls may come as text, by all their names; none: no call does.
     tools: Vec<String>,
-    /// The text so far, while it may be a printed call. `None` once it cannot be one.
-    said: Option<String>,
+    /// The end of the text so far, as far as it may be printed calls.
+    said: text_tool_calls::Tail,
 }
 
 impl Given {
@@ -584,26 +586,22 @@ impl Given {
             ids: HashMap::new(),
             seed: seed(),
             tools: Vec::new(),
-            said: Some(String::new()),
+            said: text_tool_calls::Tail::default(),
         }
     }
 
     /// Keeps what may turn out to be a call. A call that the server itself gave rules that out.
     fn listen(&mut self, piece: &Piece) {
         match piece {
-            Piece::Text(text) if !self.tools.is_empty() => {
-                let said = self.said.take().map(|it| it + text);
-                self.said = said.filter(|it| it.len() <= text_tool_calls::TAIL_LIMIT_BYTES);
-            }
-            Piece::CallStart { .. } | Piece::Refusal(_) => self.said = None,
+            Piece::Text(text) if !self.tools.is_empty() => self.said.push(text),
+            Piece::CallStart { .. } | Piece::Refusal(_) => self.said = text_tool_calls::Tail::NO_CALLS,
             _ => {}
         }
     }
 
     /// The calls that were printed as text, as pieces; empty where there are none.
     fn printed(&self) -> Vec<Piece> {
-        let said = self.said.as_deref().unwrap_or_default();
-        let calls = text_tool_calls::calls(said, |name| self.tools.iter().any(|it| it == name));
+        let calls = self.said.calls(|name| self.tools.iter().any(|it| it == name));
         let mut pieces = Vec::new();
         for (slot, (name, arguments)) in calls.into_iter().enumerate() {
             let id = format!("call_{}_{slot}", self.seed);

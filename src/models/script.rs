@@ -795,7 +795,7 @@ text = "Try:\n{scenes}"
     async fn it_speaks_like_a_model() {
         let provider = script().provider(Duration::ZERO);
         let request = ModelRequest {
-            system: "You are a script.".to_owned(),
+            system: "You are a script.".to_owned().into(),
             messages: vec![user("test")],
             ..ModelRequest::default()
         };

@@ -8,18 +8,68 @@ use serde_json::{Map, Value};
 use super::lenient;
 
 /// A call of this length was no call.
-pub const TAIL_LIMIT_BYTES: usize = 64 << 10;
+const TAIL_LIMIT_BYTES: usize = 64 << 10;
+
+/// Marks that what may be calls begins with.
+const MARKS: [&str; 2] = ["<tool_call>", FENCE];
+const FENCE: &str = "```";
+
+/// The end of an answer while it comes, as far as it may be calls.
+#[derive(Debug, Default)]
+pub struct Tail {
+    text: String,
+    /// Words came before `text`.
+    has_words: bool,
+    is_too_long: bool,
+}
+
+impl Tail {
+    /// Takes the next piece of the answer, which may end anywhere.
+    pub fn push(&mut self, piece: &str) {
+        if self.is_too_long {
+            return;
+        }
+        self.text.push_str(piece);
+        let is_object = !self.has_words && self.text.trim_start().starts_with('{');
+        if !is_object && !MARKS.iter().any(|it| self.text.starts_with(it)) {
+            let mark = MARKS.iter().filter_map(|it| self.text.find(it)).min();
+            // A mark may have come in part.
+            let longest = MARKS[0].len() - 1;
+            let words = mark.unwrap_or_else(|| self.text.floor_char_boundary(self.text.len().saturating_sub(longest)));
+            self.has_words |= !self.text[..words].trim().is_empty();
+            self.text.drain(..words);
+        }
+        if self.text.len() > TAIL_LIMIT_BYTES {
+            *self = Self::NO_CALLS;
+        }
+    }
+
+    /// The calls of an answer that ends here.
+    pub fn calls(&self, is_tool: impl Fn(&str) -> bool) -> Vec<(String, Map<String, Value>)> {
+        if self.has_words && self.text.trim_start().starts_with('{') {
+            return Vec::new();
+        }
+        calls(&self.text, is_tool)
+    }
+
+    /// The end of an answer in which nothing is a call.
+    pub const NO_CALLS: Self = Self {
+        text: String::new(),
+        has_words: true,
+        is_too_long: true,
+    };
+}
 
 /// The calls at the end of `text`, in order; empty when there is anything else.
 ///
 /// Three forms: `<tool_call>{…}</tool_call>`, one or several; a fence of `json` around objects; and a bare object that is
 /// the whole text.
-pub fn calls(text: &str, is_tool: impl Fn(&str) -> bool) -> Vec<(String, Map<String, Value>)> {
+fn calls(text: &str, is_tool: impl Fn(&str) -> bool) -> Vec<(String, Map<String, Value>)> {
     let text = text.trim();
     let objects = if text.ends_with("</tool_call>") {
         tagged(text)
-    } else if let Some(fenced) = text.strip_suffix("```") {
-        let inside = fenced.rsplit_once("```").map(|(_, it)| it).unwrap_or_default();
+    } else if let Some(fenced) = text.strip_suffix(FENCE) {
+        let inside = fenced.rsplit_once(FENCE).map(|(_, it)| it).unwrap_or_default();
         inside
             .strip_prefix("json")
             .or_else(|| inside.strip_prefix("tool_call"))
@@ -145,5 +195,37 @@ mod tests {
         fn any_text_is_taken(words in prop::collection::vec(prop::sample::select(vec!["<tool_call>", "</tool_call>", "```", "json", "{", "}", "\"name\":", "\"grep\"", "é", "\n"]), 0..20)) {
             found(&words.concat());
         }
+
+        #[test]
+        fn an_answer_that_comes_in_pieces_has_the_same_calls(
+            words in prop::collection::vec(
+                prop::sample::select(vec![
+                    "<tool_call>", "<tool_", "call>", "</tool_call>", "```", "`", "json", "\n", "é", "words and more words ", "{", "}",
+                    r#"{"name": "grep", "arguments": {}}"#,
+                ]),
+                0..12,
+            ),
+        ) {
+            let is_tool = |it: &str| it == "grep";
+            let mut tail = Tail::default();
+            words.iter().for_each(|it| tail.push(it));
+            prop_assert_eq!(tail.calls(is_tool), calls(&words.concat(), is_tool));
+        }
+    }
+
+    #[test]
+    fn words_before_a_call_are_not_kept() {
+        let object = r#"{"name": "grep", "arguments": {}}"#;
+        let mut tail = Tail::default();
+        for _ in 0..1000 {
+            tail.push("some words, ");
+        }
+        assert!(tail.text.len() < 100, "{}", tail.text.len());
+        tail.push(object);
+        assert_eq!(tail.calls(|_| true), [], "an object behind words is no call");
+        for piece in ["\n<tool", "_call>", object, "</tool_call>"] {
+            tail.push(piece);
+        }
+        assert_eq!(tail.calls(|_| true).len(), 1);
     }
 }

@@ -36,7 +36,7 @@ const DATA_LINE_BYTES: usize = 32;
 const ID_LIMIT_BYTES: usize = 1024;
 
 /// Size above which the buffer is given back when it is empty.
-const KEPT_BUFFER_BYTES: usize = 64 << 10;
+const KEPT_BUFFER_BYTES: usize = 4 << 10;
 
 /// An event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -168,6 +168,8 @@ pub async fn begin(
     }
     let (state, id, permit) = (Arc::clone(state), served.identity.id.clone(), Arc::clone(permit));
     tokio::spawn(async move {
+        // What the request and the prompt took for a moment.
+        state.trim_soon();
         relay.run(state.stop.clone()).await;
         state.responses.mark_ended(&id);
         state.trim_soon();

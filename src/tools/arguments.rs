@@ -461,7 +461,8 @@ mod tests {
                     }
                 },
                 "required": ["target_file", "explanation", "is_background"]
-            }),
+            })
+            .into(),
             synonyms: &[
                 ("target_file", FILE),
                 ("command", &["cmd"]),
@@ -641,7 +642,7 @@ mod tests {
             assert_eq!(file, Ok(Some(expected)), "{name}");
         }
         let nothing = Tool {
-            schema: json!({ "type": "object", "properties": {}, "required": [] }),
+            schema: json!({ "type": "object", "properties": {}, "required": [] }).into(),
             ..sample()
         };
         for text in ["", "  \n", "{}", "null", "```json\n{}\n```"] {

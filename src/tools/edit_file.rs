@@ -89,7 +89,7 @@ async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
     };
     let mut pieces = provider.stream(ModelRequest {
         model: model.clone(),
-        system: apply::system(provider.peer(), &model).to_owned(),
+        system: apply::system(provider.peer(), &model).into(),
         messages: vec![ModelMessage::user(asked)],
         ..ModelRequest::default()
     });

@@ -32,13 +32,13 @@ pub struct Tool {
     /// Other names that models know it by.
     pub aliases: Vec<String>,
     /// The description that a model is shown.
-    pub about: String,
+    pub about: Arc<str>,
     /// The kind of its effects.
     pub class: Class,
     /// The modes in which it may be used.
     pub modes: &'static [Mode],
     /// An object schema of `type, properties, required, items, enum, description` only.
-    pub schema: Value,
+    pub schema: Arc<Value>,
     /// Arguments of calls that do something, as JSON, by the names of the schema and by those of other programs; tests call
     /// them in each mode. They speak of the files `a.txt`, `empty.txt`, `a.ipynb` and `src/a.py` of a workspace; `{outside}` is
     /// a folder outside it. Never empty for a built-in tool.
@@ -82,7 +82,7 @@ impl Tool {
         Self {
             name: name.to_owned(),
             aliases: Vec::new(),
-            about: String::new(),
+            about: Arc::default(),
             class,
             modes: match class {
                 Class::Writes | Class::Runs => &[Mode::Agent, Mode::Debug],
@@ -127,8 +127,8 @@ impl Tool {
         ToolSpec {
             name: self.name.clone(),
             aliases: self.aliases.clone(),
-            about: self.about.clone(),
-            parameters: self.schema.clone(),
+            about: Arc::clone(&self.about),
+            parameters: Arc::clone(&self.schema),
         }
     }
 
@@ -160,8 +160,8 @@ pub fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
 }
 
 /// The schema of an object with these properties, of which the `required` ones must be given.
-pub fn schema(properties: Value, required: &[&str]) -> Value {
-    json!({ "type": "object", "properties": properties, "required": required })
+pub fn schema(properties: Value, required: &[&str]) -> Arc<Value> {
+    json!({ "type": "object", "properties": properties, "required": required }).into()
 }
 
 /// The form that the arguments of a tool had in an earlier generation.

@@ -1037,7 +1037,7 @@ async fn a_real_model_is_believed_only_where_it_is_right() {
             language: source.language,
         };
         let mut pieces = provider.stream(ModelRequest {
-            system: system(provider.peer(), &model).to_owned(),
+            system: system(provider.peer(), &model).into(),
             model: model.clone(),
             messages: vec![ModelMessage::user(prompt(&task))],
             ..ModelRequest::default()

@@ -50,7 +50,7 @@ pub fn request(brief: &SummaryRequest, window: Option<u64>, attempt: u32) -> Mod
         ask.push_str(&format!(" The user wants this in it above all:\n{keep}"));
     }
     ModelRequest {
-        system: SYSTEM.to_owned(),
+        system: SYSTEM.into(),
         messages: vec![ModelMessage::user(ask)],
         effort: Some(Effort::Off),
         ..ModelRequest::default()

@@ -48,7 +48,7 @@ const TOO_LONG: &str = "too long";
 pub struct SessionPrompt {
     /// Format, server and model that it was written for.
     pub maker: String,
-    pub system: String,
+    pub system: Arc<str>,
     /// SHA-256 of the prompt as the settings and rules make it now; what differs was told in a message.
     pub newest: String,
     /// Each tool with the SHA-256 of its description, in the order of the request.
@@ -57,15 +57,15 @@ pub struct SessionPrompt {
 
 impl SessionPrompt {
     /// The prompt of a request to `maker`.
-    pub fn new(maker: &str, system: &str, tools: &[ToolSpec]) -> Self {
+    pub fn new(maker: &str, system: Arc<str>, tools: &[ToolSpec]) -> Self {
         let tool = |it: &ToolSpec| {
             let description = json!([it.about, it.parameters]).to_string();
             (it.name.clone(), hash_of(description.as_bytes()))
         };
         Self {
             maker: maker.to_owned(),
-            system: system.to_owned(),
             newest: hash_of(system.as_bytes()),
+            system,
             tools: tools.iter().map(tool).collect(),
         }
     }
@@ -114,7 +114,7 @@ pub struct ToldContext {
 /// Facts beside the messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToldFacts {
-    pub prompt: Option<SessionPrompt>,
+    pub prompt: Option<Arc<SessionPrompt>>,
     /// Contents and lines of files that the model has read or written.
     pub files: BTreeMap<PathBuf, SeenFile>,
     pub context: ToldContext,
@@ -528,12 +528,12 @@ impl PartReader<'_> {
         let counted = record.get("counted").cloned().unwrap_or_default();
         history.set_counts(serde_json::from_value(counted).ok()?);
         if let Some(prompt) = record.get("prompt") {
-            facts.prompt = Some(SessionPrompt {
+            facts.prompt = Some(Arc::new(SessionPrompt {
                 maker: prompt.get("maker")?.as_str()?.to_owned(),
-                system: self.text(prompt.get("system"))?,
+                system: self.text(prompt.get("system"))?.into(),
                 newest: prompt.get("newest")?.as_str()?.to_owned(),
                 tools: serde_json::from_value(self.value(prompt.get("tools")?)?).ok()?,
-            });
+            }));
         }
         if let Some(Value::Object(files)) = record.get("files") {
             for (path, file) in files {
@@ -656,7 +656,7 @@ mod tests {
 
         fn facts() -> ToldFacts {
             ToldFacts {
-                prompt: Some(SessionPrompt::new("m", &"be good ".repeat(200), &[])),
+                prompt: Some(SessionPrompt::new("m", "be good ".repeat(200).into(), &[]).into()),
                 files: BTreeMap::from([(
                     PathBuf::from("/work/a.rs"),
                     SeenFile {

@@ -12,6 +12,8 @@ pub mod rules;
 pub use block::BLOCKS;
 pub use custom::{Custom, load};
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use self::rules::RuleSet;
 use crate::{
     agent::{
@@ -62,8 +64,10 @@ impl Facts<'_> {
     }
 }
 
-/// The system prompt.
-pub fn system(facts: &Facts<'_>) -> String {
+/// The system prompt. Conversations of one process that are told the same share one text.
+pub fn system(facts: &Facts<'_>) -> Arc<str> {
+    static NEWEST: Mutex<Option<Weak<str>>> = Mutex::new(None);
+
     let mut parts: Vec<String> = match facts.custom.and_then(|it| it.whole.as_deref()) {
         Some(whole) => vec![whole.trim().to_owned()],
         None => BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect(),
@@ -77,7 +81,14 @@ pub fn system(facts: &Facts<'_>) -> String {
             .map(|it| it.append.trim().to_owned())
             .filter(|it| !it.is_empty()),
     );
-    parts.join("\n\n") + "\n"
+    let text = parts.join("\n\n") + "\n";
+    let mut newest = NEWEST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(same) = newest.as_ref().and_then(Weak::upgrade).filter(|it| **it == *text) {
+        return same;
+    }
+    let text: Arc<str> = text.into();
+    *newest = Some(Arc::downgrade(&text));
+    text
 }
 
 /// Returns a reminder with the parts of a system prompt that differ from an older one; `None`: the prompts say the same.

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn facts<'a>(tools: &'a [&'a str]) -> Facts<'a> {
     }
 }
 
-fn said() -> String {
+fn said() -> Arc<str> {
     system(&facts(&tools()))
 }
 

@@ -411,7 +411,7 @@ impl ContextBuilder {
                 },
                 model: AnswerModel {
                     summarist: fast.map_or_else(|| model.clone(), |it| it.model),
-                    system: String::new(),
+                    system: Arc::default(),
                     fallbacks: setup.roles.fallback().len(),
                     effort: wish(&submit.message, &settings.agent.effort),
                     is_blind: known.images == Some(false),
@@ -870,7 +870,7 @@ fn system(
     skills: &SkillSet,
     state: &ContextState,
     servers: &[(String, String)],
-) -> String {
+) -> Arc<str> {
     let answer = &submission.setup;
     prompt::system(&prompt::Facts {
         model: &answer.model.name,

@@ -86,7 +86,7 @@ pub async fn run(setup: Setup, log: Arc<Log>, mut inbox: Inbox) {
         let Some((left, early)) = look_back(&setup, &mut inbox).await else {
             return log.close();
         };
-        let runner = Runner::new(setup, log, inbox);
+        let runner = Box::new(Runner::new(setup, log, inbox));
         runner.work(left, early).await;
     };
     let warm = async {
@@ -164,7 +164,7 @@ impl Runner {
     }
 
     /// `left` was found before this, and the `early` requests came meanwhile.
-    async fn work(mut self, left: LeftBehind, early: Vec<Request>) {
+    async fn work(mut self: Box<Self>, left: LeftBehind, early: Vec<Request>) {
         self.restorer.finish(files(&self.setup, &self.tools), &self.log);
         self.trust.ask_about_left(left, &self.setup, &self.log);
         for request in early {

@@ -87,7 +87,7 @@ pub async fn said(
     let model = chosen.model.clone();
     let request = ModelRequest {
         model: chosen.model,
-        system: system.to_owned(),
+        system: system.into(),
         messages,
         effort: Some(Effort::Off),
         ..ModelRequest::default()

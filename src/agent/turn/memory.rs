@@ -1,6 +1,6 @@
 //! What a conversation remembers from one answer to the next.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub struct Memory {
     /// A command has changed what is protected.
     pub is_halted: bool,
     /// The system prompt and the tools of the last request.
-    pub prompt: Option<SessionPrompt>,
+    pub prompt: Option<Arc<SessionPrompt>>,
     /// Which format and model made the opaque parts.
     maker: String,
     calls: HashSet<String>,
@@ -98,7 +98,7 @@ impl Memory {
     }
 
     /// Sets what was told before the program started, word for word.
-    pub fn restore(&mut self, told: MessageHistory, prompt: Option<SessionPrompt>) {
+    pub fn restore(&mut self, told: MessageHistory, prompt: Option<Arc<SessionPrompt>>) {
         self.is_opened = told.opened_at.is_some();
         self.maker = prompt.as_ref().map(|it| it.maker.clone()).unwrap_or_default();
         self.prompt = prompt.or_else(|| self.prompt.take());
@@ -112,10 +112,11 @@ impl Memory {
     /// another beginning. Returns what `wanted` says instead, for the next message, and the names of changed tools.
     pub fn keep_prompt(&mut self, wanted: SessionPrompt) -> (Option<String>, Vec<String>) {
         let Some(kept) = self.prompt.as_mut().filter(|it| it.maker == wanted.maker) else {
-            self.prompt = Some(wanted);
+            self.prompt = Some(wanted.into());
             return (None, Vec::new());
         };
         let changed = kept.changed_tools(&wanted);
+        let kept = Arc::make_mut(kept);
         kept.tools = wanted.tools;
         if kept.newest == wanted.newest {
             return (None, changed);

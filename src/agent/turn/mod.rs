@@ -214,7 +214,7 @@ pub struct AnswerModel {
     /// Empty: the server's own.
     pub name: String,
     /// The system prompt.
-    pub system: String,
+    pub system: Arc<str>,
     /// The model that writes summaries.
     pub summarist: String,
     /// Number of other models that may be tried when this one is overloaded.
@@ -639,11 +639,11 @@ impl Running {
             let tools: Vec<ToolSpec> = tool_selection::of_all_modes(&setup.settings, &setup.tools)
                 .map(|it| tool_selection::spec(&setup.settings, it))
                 .collect();
-            let wanted = SessionPrompt::new(&maker, &setup.model.system, &tools);
+            let wanted = SessionPrompt::new(&maker, Arc::clone(&setup.model.system), &tools);
             let (changes, changed) = memory.keep_prompt(wanted);
             parts.splice(0..0, changes.map(Part::Text));
             if let Some(kept) = &memory.prompt {
-                setup.model.system.clone_from(&kept.system);
+                setup.model.system = Arc::clone(&kept.system);
             }
             if !changed.is_empty() {
                 let message = sentence::TOOLS_CHANGED.with(&changed.join(", "));
@@ -818,7 +818,7 @@ impl Running {
         self.output.effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.name.clone(),
-                system: self.setup.model.system.clone(),
+                system: Arc::clone(&self.setup.model.system),
                 messages,
                 tools,
                 effort: self.setup.model.effort,

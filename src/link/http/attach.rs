@@ -99,11 +99,9 @@ pub struct ServedConversation {
 
 impl AttachServer {
     /// Connects with the first request.
-    pub fn new(mut settings: Settings) -> Result<Self, client::Error> {
-        settings.peer.base = history::root(settings.peer.base);
-        let client = Client::new(settings.peer.clone())?;
+    pub fn new(settings: Settings) -> Result<Self, client::Error> {
         Ok(Self {
-            client,
+            client: settings.client()?,
             settings: Arc::new(settings),
         })
     }

@@ -252,7 +252,7 @@ impl Driver {
         Ok(())
     }
 
-    pub async fn run(mut self) {
+    pub async fn run(mut self: Box<Self>) {
         loop {
             let next = self.queue.pop_front();
             let ended = match next {

@@ -79,6 +79,14 @@ impl Settings {
             accepts_answers: true,
         }
     }
+
+    /// A client for the gateway. Its connections and memory are shared by all who have a clone of it.
+    pub fn client(&self) -> Result<Client, client::Error> {
+        Client::new(Peer {
+            base: history::root(self.peer.base.clone()),
+            ..self.peer.clone()
+        })
+    }
 }
 
 /// A conversation with a gateway.
@@ -94,9 +102,12 @@ impl Http {
     /// Opens a conversation, or goes on with the one in `log`, on the current Tokio runtime. Sends nothing yet.
     ///
     /// Dropping the link stops what runs.
-    pub fn start(mut settings: Settings, log: Arc<Log>) -> Result<Self, client::Error> {
-        settings.peer.base = history::root(settings.peer.base);
-        let client = Client::new(settings.peer.clone())?;
+    pub fn start(settings: Settings, log: Arc<Log>) -> Result<Self, client::Error> {
+        Ok(Self::over(settings.client()?, settings, log))
+    }
+
+    /// The same as [`Http::start`], over the client of these settings that several conversations share.
+    pub fn over(client: Client, settings: Settings, log: Arc<Log>) -> Self {
         let host = client.name().split_once("://").map_or(client.name(), |(_, host)| host);
         let about = About {
             peer: format!("gateway {host}"),
@@ -106,14 +117,14 @@ impl Http {
         let settings = Arc::new(settings);
         let (commands, inbox) = lazy_channel::channel();
         let driver = Driver::new(client.clone(), Arc::clone(&settings), Arc::clone(&log), inbox);
-        tokio::spawn(driver.run());
-        Ok(Self {
+        tokio::spawn(Box::new(driver).run());
+        Self {
             log,
             about,
             client,
             settings,
             commands,
-        })
+        }
     }
 }
 

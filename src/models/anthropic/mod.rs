@@ -215,8 +215,8 @@ mod tests {
         let tool = crate::models::ToolSpec {
             name: "read".to_owned(),
             aliases: Vec::new(),
-            about: String::new(),
-            parameters: json!({}),
+            about: String::new().into(),
+            parameters: json!({}).into(),
         };
         for (model, effort, has_tools, url, is_wanted) in [
             (

@@ -92,7 +92,7 @@ fn tool(spec: &ToolSpec) -> Value {
     if spec.is_at_provider() {
         return json!({ "type": SEARCH.0, "name": spec.name, "max_uses": SEARCH.1 });
     }
-    let mut schema = spec.parameters.clone();
+    let mut schema = Value::clone(&spec.parameters);
     if let Value::Object(members) = &mut schema {
         members.entry("type").or_insert_with(|| "object".into());
     } else {
@@ -100,7 +100,7 @@ fn tool(spec: &ToolSpec) -> Value {
     }
     let mut tool = json!({ "name": spec.name, "input_schema": schema });
     if !spec.about.trim().is_empty() {
-        tool["description"] = spec.about.as_str().into();
+        tool["description"] = (*spec.about).into();
     }
     tool
 }
@@ -586,12 +586,12 @@ mod tests {
                 ModelMessage::Results(vec![result("t1", "x")]),
             ],
         );
-        asked.system = "Be brief.".to_owned();
+        asked.system = "Be brief.".to_owned().into();
         let spec = |name: &str| ToolSpec {
             name: name.to_owned(),
             aliases: Vec::new(),
-            about: "About.".to_owned(),
-            parameters: json!({ "type": "object", "properties": {} }),
+            about: "About.".to_owned().into(),
+            parameters: json!({ "type": "object", "properties": {} }).into(),
         };
         asked.tools = vec![spec("read"), spec("list")];
         let whole = body(&asked, &config::Provider::default(), false);

@@ -415,8 +415,8 @@ mod tests {
         ToolSpec {
             name: "grep".to_owned(),
             aliases: Vec::new(),
-            about: "Looks for it.".to_owned(),
-            parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
+            about: "Looks for it.".to_owned().into(),
+            parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }).into(),
         }
     }
 
@@ -460,7 +460,7 @@ mod tests {
     fn a_conversation_keeps_its_signatures_where_they_were() {
         let request = ModelRequest {
             model: "gemini-3.8-flash".to_owned(),
-            system: "Be brief.".to_owned(),
+            system: "Be brief.".to_owned().into(),
             tools: vec![grep()],
             messages: vec![
                 ModelMessage::user("look"),

@@ -3,6 +3,8 @@
 //! Gemini refuses a whole request over one keyword it does not know and over a name such as `-A`. What cannot be said
 //! is left out, since it only narrows what a model may write; what is renamed on the way out is named back on the way in.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::{models::ToolSpec, text::WordList};
@@ -26,7 +28,7 @@ struct Tool {
     name: String,
     /// Gemini's.
     sent: String,
-    about: String,
+    about: Arc<str>,
     schema: Value,
 }
 
@@ -37,7 +39,7 @@ impl Tools {
         let all = tools.iter().zip(sent).map(|(tool, sent)| Tool {
             name: tool.name.clone(),
             sent,
-            about: tool.about.clone(),
+            about: Arc::clone(&tool.about),
             schema: resolved(&tool.parameters, &tool.parameters, 0, &mut { PARTS_LIMIT }),
         });
         Self(all.collect())
@@ -342,8 +344,8 @@ mod tests {
         ToolSpec {
             name: name.to_owned(),
             aliases: Vec::new(),
-            about: "Does it.".to_owned(),
-            parameters,
+            about: "Does it.".to_owned().into(),
+            parameters: parameters.into(),
         }
     }
 

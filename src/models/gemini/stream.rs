@@ -493,8 +493,8 @@ mod tests {
         Tools::new(&[ToolSpec {
             name: "grep".to_owned(),
             aliases: Vec::new(),
-            about: String::new(),
-            parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
+            about: String::new().into(),
+            parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }).into(),
         }])
     }
 

@@ -211,8 +211,8 @@ mod tests {
                 tools: vec![ToolSpec {
                     name: "ls".to_owned(),
                     aliases: Vec::new(),
-                    about: String::new(),
-                    parameters: json!({ "type": "object" }),
+                    about: String::new().into(),
+                    parameters: json!({ "type": "object" }).into(),
                 }],
                 effort: Some(Effort::High),
                 ..ModelRequest::default()

@@ -210,12 +210,12 @@ mod tests {
         let thought = |text: &str| Said::Opaque(json!({ "thinking": text }));
         let request = ModelRequest {
             model: "qwen3:8b".to_owned(),
-            system: "Be brief.".to_owned(),
+            system: "Be brief.".to_owned().into(),
             tools: vec![ToolSpec {
                 name: "grep".to_owned(),
                 aliases: Vec::new(),
-                about: "Looks.".to_owned(),
-                parameters: json!({ "type": "object" }),
+                about: "Looks.".to_owned().into(),
+                parameters: json!({ "type": "object" }).into(),
             }],
             messages: vec![
                 ModelMessage::Assistant(vec![thought("long ago"), Said::Text("hi".into())]),

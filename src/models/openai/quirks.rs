@@ -230,8 +230,8 @@ fn in_a_loop() -> ModelRequest {
         tools: vec![ToolSpec {
             name: "ls".to_owned(),
             aliases: vec!["LS".to_owned()],
-            about: String::new(),
-            parameters: json!({ "type": "object" }),
+            about: String::new().into(),
+            parameters: json!({ "type": "object" }).into(),
         }],
         ..ModelRequest::default()
     }

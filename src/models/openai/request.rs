@@ -363,7 +363,7 @@ mod tests {
     fn the_request_says_no_more_than_it_must() {
         let request = ModelRequest {
             model: "m".to_owned(),
-            system: "Be brief.".to_owned(),
+            system: "Be brief.".to_owned().into(),
             messages: vec![
                 ModelMessage::user("hi"),
                 ModelMessage::assistant("hello"),
@@ -665,8 +665,8 @@ mod tests {
             tools: vec![crate::models::ToolSpec {
                 name: "ls".to_owned(),
                 aliases: Vec::new(),
-                about: String::new(),
-                parameters: json!({ "type": "object" }),
+                about: String::new().into(),
+                parameters: json!({ "type": "object" }).into(),
             }],
             effort: Some(crate::models::Effort::High),
             ..conversation("m", Vec::new())

@@ -47,7 +47,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
         body["prompt_cache_key"] = request.cache_key.as_str().into();
     }
     if !request.system.trim().is_empty() {
-        body["instructions"] = request.system.as_str().into();
+        body["instructions"] = (*request.system).into();
     }
     if !request.tools.is_empty() {
         body["tools"] = request
@@ -276,8 +276,8 @@ mod tests {
         let tool = |name: &str| ToolSpec {
             name: name.to_owned(),
             aliases: Vec::new(),
-            about: "About.".to_owned(),
-            parameters: json!({ "type": "object" }),
+            about: "About.".to_owned().into(),
+            parameters: json!({ "type": "object" }).into(),
         };
         let request = ModelRequest {
             model: "gpt-5.1-codex".to_owned(),
@@ -347,7 +347,7 @@ mod tests {
         let sent = json!({ "type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "gAAA" });
         let asked = ModelRequest {
             model: "gpt-4o".to_owned(),
-            system: "Be brief.".to_owned(),
+            system: "Be brief.".to_owned().into(),
             messages: vec![
                 ModelMessage::User(vec![Part::Text("look".to_owned()), Part::Image(image.clone())]),
                 ModelMessage::Assistant(vec![
@@ -365,8 +365,8 @@ mod tests {
             tools: vec![ToolSpec {
                 name: "read".to_owned(),
                 aliases: Vec::new(),
-                about: "About.".to_owned(),
-                parameters: json!({ "type": "object", "properties": {} }),
+                about: "About.".to_owned().into(),
+                parameters: json!({ "type": "object", "properties": {} }).into(),
             }],
             ..ModelRequest::default()
         };

@@ -244,8 +244,8 @@ mod tests {
         let tools = [ToolSpec {
             name: "grep".to_owned(),
             aliases: Vec::new(),
-            about: "Searches.".to_owned(),
-            parameters: json!({}),
+            about: "Searches.".to_owned().into(),
+            parameters: json!({}).into(),
         }];
         let sent = Sent {
             facts: Facts {

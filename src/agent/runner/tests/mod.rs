@@ -215,7 +215,7 @@ fn body(request: &str) -> Value {
 }
 
 /// The system prompt of a conversation without tools.
-fn system(model: &str) -> String {
+fn system(model: &str) -> Arc<str> {
     prompt::system(&prompt::Facts {
         model,
         parallel: true,

@@ -524,7 +524,7 @@ fn another_prompt_for_the_same_model_is_told_in_a_message_and_changed_tools_are_
     let mut turn = Turn::default();
     let mut say = |system: &str, maker: &str, keeps: &dyn Fn(&Tool) -> bool| {
         let mut said = submission_with("hi", |it| {
-            it.model.system = system.to_owned();
+            it.model.system = system.to_owned().into();
             it.tools = it.tools.filtered(keeps);
         });
         said.maker = maker.to_owned();
@@ -540,10 +540,10 @@ fn another_prompt_for_the_same_model_is_told_in_a_message_and_changed_tools_are_
     };
     let all = |_: &Tool| true;
     let (system, last, notice) = say("<a>\nOne.\n</a>\n", "m", &all);
-    assert_eq!((system.as_str(), notice), ("<a>\nOne.\n</a>\n", None));
+    assert_eq!((&*system, notice), ("<a>\nOne.\n</a>\n", None));
     assert!(!last.contains("system_reminder"), "{last}");
     let (system, last, notice) = say("<a>\nTwo.\n</a>\n", "m", &all);
-    assert_eq!((system.as_str(), notice), ("<a>\nOne.\n</a>\n", None));
+    assert_eq!((&*system, notice), ("<a>\nOne.\n</a>\n", None));
     assert!(last.contains("system_reminder") && last.contains("Two."), "{last}");
     let (_, last, _) = say("<a>\nTwo.\n</a>\n", "m", &all);
     assert!(!last.contains("Two."), "it is told once: {last}");
@@ -551,7 +551,7 @@ fn another_prompt_for_the_same_model_is_told_in_a_message_and_changed_tools_are_
     assert_eq!(notice.as_deref(), Some("cache lost: tools changed: change"));
     let (system, last, notice) = say("<a>\nTwo.\n</a>\n", "another", &all);
     assert_eq!(
-        (system.as_str(), notice),
+        (&*system, notice),
         ("<a>\nTwo.\n</a>\n", None),
         "another model has another cache"
     );

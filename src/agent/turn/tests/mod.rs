@@ -41,7 +41,7 @@ fn never_proposed(_: tools::Input, _: tools::Context) -> tools::Promise<Result<P
 fn a_tool(name: &str, class: Class, modes: &'static [Mode], work: Work) -> Tool {
     Tool {
         modes,
-        schema: json!({ "type": "object", "properties": { "file_path": { "type": "string" } }, "required": [] }),
+        schema: json!({ "type": "object", "properties": { "file_path": { "type": "string" } }, "required": [] }).into(),
         ..Tool::new(name, class, work)
     }
 }
@@ -61,7 +61,8 @@ fn run() -> Tool {
         schema: json!({
             "type": "object", "required": ["command"],
             "properties": { "command": { "type": "string" }, "explanation": { "type": "string" } },
-        }),
+        })
+        .into(),
         ..a_tool("run", Class::Runs, modes, Work::command(nothing, never))
     }
 }
@@ -111,7 +112,7 @@ fn submission(message: &str) -> Submission {
             turn: ProtocolTurn(1),
             model: AnswerModel {
                 name: "m".to_owned(),
-                system: "be good".to_owned(),
+                system: "be good".to_owned().into(),
                 summarist: "fast".to_owned(),
                 fallbacks: 0,
                 effort: None,

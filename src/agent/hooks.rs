@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use serde_json::{Map, Value};
@@ -37,7 +37,7 @@ const MOST_RUNS: usize = 50;
 const MOST_NAMED: usize = 5;
 /// Time beyond that of the hooks, after which their sandbox is ended.
 #[cfg(target_os = "linux")]
-const LATE: Duration = Duration::from_secs(10);
+const LATE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// News of a hook for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -278,16 +278,23 @@ impl Hooks {
         variables
     }
 
-    /// Runs hooks beside each other and reads their answers, in their order. Those that may do the same share a sandbox, except
-    /// that hooks of a project cannot reach the user's own.
+    /// Runs hooks beside each other and reads their answers, in their order.
     async fn call(&self, calls: Vec<Call>) -> Vec<Ran> {
         let Some(workspace) = &self.workspace else {
             return calls.into_iter().map(|it| it.broken("there is no workspace")).collect();
         };
         let (calls, mut ran) = self.unchanged(calls).await;
-        let (free, held): (Vec<Call>, Vec<Call>) = calls
-            .into_iter()
-            .partition(|it| it.hook.isolation == Isolation::Free || !cfg!(target_os = "linux"));
+        ran.extend(self.beside(workspace, calls).await);
+        ran.sort_by_key(|it| it.at);
+        ran
+    }
+
+    /// Runs hooks beside each other. Those that may do the same share a sandbox, except that hooks of a project cannot reach the
+    /// user's own.
+    #[cfg(target_os = "linux")]
+    async fn beside(&self, workspace: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
+        let (free, held): (Vec<Call>, Vec<Call>) =
+            calls.into_iter().partition(|it| it.hook.isolation == Isolation::Free);
         let mut groups: Vec<Vec<Call>> = Vec::new();
         for call in held {
             let is_of = |it: &&mut Vec<Call>| it.first().is_some_and(|it| it.hook.shares_with(&call.hook));
@@ -299,9 +306,13 @@ impl Hooks {
         let groups = groups.into_iter().map(|it| together(workspace, it));
         let free = free.into_iter().map(|it| self.alone(workspace, it));
         let (groups, free) = tokio::join!(futures::future::join_all(groups), futures::future::join_all(free));
-        ran.extend(groups.into_iter().flatten().chain(free));
-        ran.sort_by_key(|it| it.at);
-        ran
+        groups.into_iter().flatten().chain(free).collect()
+    }
+
+    /// Runs hooks beside each other. Each that is not free has a sandbox of its own: only Linux runs several programs in one.
+    #[cfg(not(target_os = "linux"))]
+    async fn beside(&self, workspace: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
+        futures::future::join_all(calls.into_iter().map(|it| self.alone(workspace, it))).await
     }
 
     /// The calls whose files are as they were approved; the others have an answer: a guard whose script was changed, by a model
@@ -539,11 +550,6 @@ fn unreported(how: How) -> Exit {
         How::Exited(0 | 2) => Exit::Code(1),
         other => exit(other),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-async fn together(_: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
-    calls.into_iter().map(|it| it.broken("it did not run")).collect()
 }
 
 impl Call {

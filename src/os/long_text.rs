@@ -468,25 +468,19 @@ impl MappedFile {
         }
     }
 
-    /// Drops its pages from memory.
-    #[cfg(target_os = "linux")]
+    /// Drops its pages from memory. Elsewhere than on Linux the system may keep them.
     fn release(&self) {
+        #[cfg(target_os = "linux")]
+        let advice = rustix::mm::Advice::LinuxDontNeed;
+        #[cfg(not(target_os = "linux"))]
+        let advice = rustix::mm::Advice::DontNeed;
         #[expect(unsafe_code, reason = "madvise(2) has no safe wrapper")]
         // SAFETY: the mapping is shared and read-only: its pages come back from the file with the same bytes.
-        let result = unsafe {
-            rustix::mm::madvise(
-                self.base.as_ptr().cast(),
-                self.mapped,
-                rustix::mm::Advice::LinuxDontNeed,
-            )
-        };
+        let result = unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.mapped, advice) };
         if let Err(error) = result {
             tracing::debug!(%error, "pages of a text stay in memory");
         }
     }
-
-    #[cfg(not(target_os = "linux"))]
-    fn release(&self) {}
 }
 
 impl Writer {

@@ -32,6 +32,7 @@ pub fn drop_unchanged_pages() {
     }
 }
 
+/// Other systems do not say which mappings are unchanged.
 #[cfg(not(target_os = "linux"))]
 pub fn drop_unchanged_pages() {}
 
@@ -51,6 +52,7 @@ pub fn trim_when_worth() {
     }
 }
 
+/// Other C libraries are not told to.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn trim_when_worth() {}
 

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 /// From here on no other process of the same user can look into this one: into its memory, its environment, its files.
-/// A crash leaves no memory on the disk.
+/// A crash leaves no memory on the disk. Only Linux can be told so; elsewhere this does nothing.
 pub fn seal() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
@@ -26,7 +26,8 @@ pub fn seal() {
     }
 }
 
-/// Gives the calling thread, and those that it starts, the lowest priority.
+/// Gives the calling thread, and those that it starts, the lowest priority. Does nothing elsewhere than on Linux, where `nice` is
+/// of the whole process.
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(19) {

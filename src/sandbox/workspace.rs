@@ -13,13 +13,15 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
+#[cfg(target_os = "linux")]
+use super::processes::BatchLine;
 use super::{
     files::{Located, Place, Refused, open, refusal, shortened},
     policy::{
         self, hidden, protected_names as name,
         resolve::{LONGEST_PATH, resolve, written_path},
     },
-    processes::{self, BatchLine, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
+    processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
     protect::{self, LeftBehind, LeftFile},
     walk::{Bounds, Walk},
 };

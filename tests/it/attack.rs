@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read as _, Write as _},
+    io::Read as _,
     net::{TcpListener, UdpSocket},
     os::{
         linux::net::SocketAddrExt as _,
@@ -24,7 +24,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::mock_model::Model;
+use crate::{mock_model::Model, say, until};
 
 /// Who attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -472,11 +472,6 @@ impl Drop for Bench {
         umount.stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
         fs::remove_dir_all(&self.base).ok();
     }
-}
-
-pub fn say(text: &str) {
-    // Past the harness, which would swallow it.
-    std::io::stderr().write_all(text.as_bytes()).ok();
 }
 
 fn is_root() -> bool {
@@ -1487,15 +1482,6 @@ fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
         .args(["-xf", &format!("sleep {mark}")])
         .status()
         .ok();
-}
-
-/// Waits until something is so; never longer than a test that fails.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = std::time::Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < crate::pty::LIMIT, "it never came about that {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Processes that left their group and threw their environment away end with the program, however it ends. What changes later

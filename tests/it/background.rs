@@ -10,8 +10,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    attack::{Bench, Who, attackers, can_unshare, own, until},
+    attack::{Bench, Who, attackers, can_unshare, own},
     mock_model::{Answer, Model},
+    until,
 };
 
 /// Those as whom commands can be run in the full sandbox here.

@@ -12,7 +12,7 @@ use std::{
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::{attack::say, command_line::run};
+use crate::{command_line::run, say};
 
 const NET: &str = "fn backoff(n: u32) -> Duration {\n    base * n\n}\n";
 const MAIL: &str = "def smtp(to):\n    deliver(to)\n";

@@ -6,10 +6,7 @@ use std::{fs, path::Path, process::Command};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::{
-    attack::{say, until},
-    bench::Bench,
-};
+use crate::{bench::Bench, say, until};
 
 /// A workspace with two files of a language, whose server is the scripted one of this `kind`. `None`: there is no sandbox here,
 /// without which no server starts.

@@ -71,6 +71,21 @@ fn skipped(why: &str) {
     writeln!(std::io::stderr(), "\nSKIPPED: {why}").ok();
 }
 
+/// Prints a text past the capture of a test's output.
+fn say(text: &str) {
+    use std::io::Write as _;
+    std::io::stderr().write_all(text.as_bytes()).ok();
+}
+
+/// Waits until something is so; never longer than a test that fails.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < pty::LIMIT, "it never came about that {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// The tests' own folder outside `/tmp`, which a sandbox covers. `SHEAF_TEST_FOLDER` names another one, for a user who may not write
 /// in the target folder.
 fn scratch() -> std::path::PathBuf {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat},
+    fs::{AtFlags, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -153,8 +153,8 @@ pub fn contents(folder: &OwnedFd, name: &OsStr, most: u64) -> io::Result<Option<
 
 /// Returns the permission bits.
 pub fn mode_of(about: &Stat) -> u32 {
-    let mode: RawMode = about.st_mode;
-    mode as u32 & 0o7777
+    // 16 bits wide on macOS, 32 on Linux.
+    (u64::from(about.st_mode) & 0o7777) as u32
 }
 
 /// Makes `inner` below `base` what `to` says; `bytes` are those of a file. A folder that is to go stays while

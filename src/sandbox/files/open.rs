@@ -115,6 +115,7 @@ fn is_kernels(file: &OwnedFd) -> bool {
     kind.is_ok_and(|it| matches!(it, PROC | TRACE | DEBUG))
 }
 
+/// macOS has no such files.
 #[cfg(not(target_os = "linux"))]
 fn is_kernels(_: &OwnedFd) -> bool {
     false

@@ -77,8 +77,10 @@ pub fn helper(arguments: &[OsString]) -> Option<ExitCode> {
 
 /// From here on a key that ends a program ends only what runs in the same terminal.
 pub fn leave_keys() {
-    #[cfg(target_os = "linux")]
     for signal in [libc::SIGINT, libc::SIGQUIT] {
-        syscalls::handle(signal, syscalls::Handling::Ignored);
+        #[expect(unsafe_code, reason = "no code of ours becomes a handler")]
+        unsafe {
+            libc::signal(signal, libc::SIG_IGN);
+        }
     }
 }

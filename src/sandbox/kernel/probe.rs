@@ -22,6 +22,7 @@ use crate::{
 /// Forces a lower tier than the machine has, for trying out what happens elsewhere. It cannot raise one.
 const AT_MOST: &str = "SHEAF_SANDBOX_AT_MOST";
 /// A value of it: all of it, but built by bubblewrap.
+#[cfg(target_os = "linux")]
 const BUBBLEWRAP: &str = "bubblewrap";
 
 /// Names of the layers, for `sheaf sandbox`.
@@ -80,6 +81,7 @@ pub struct Layer {
 }
 
 /// Gaps of a partial sandbox.
+#[cfg(target_os = "linux")]
 const STRICT: &str = ".git top level, metadata";
 /// The same where the user lets commands write the whole workspace.
 const GUARDED: &str = "guard: .git restored, metadata";
@@ -154,22 +156,31 @@ fn examine() -> Layers {
     if is_off() {
         return none("switched off by --sandbox off");
     }
-    if !cfg!(any(target_os = "linux", target_os = "macos")) {
-        return none("not available on this system");
-    }
     if !CAN_HELP.load(Ordering::Acquire) {
         return none("this program cannot be started as its own helper");
     }
     let at_most = std::env::var(AT_MOST).ok();
-    if cfg!(target_os = "macos") {
-        return match choose(Tier::Partial, at_most.as_deref()) {
-            Tier::None => none(&format!("{AT_MOST} asks for less")),
-            Tier::Full | Tier::Partial => by_seatbelt(attempt(Tier::Partial, false)),
-        };
+    examine_system(at_most.as_deref())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn examine_system(_: Option<&str>) -> Layers {
+    none("not available on this system")
+}
+
+#[cfg(target_os = "macos")]
+fn examine_system(at_most: Option<&str>) -> Layers {
+    match choose(Tier::Partial, at_most) {
+        Tier::None => none(&format!("{AT_MOST} asks for less")),
+        Tier::Full | Tier::Partial => by_seatbelt(attempt(Tier::Partial, false)),
     }
-    let most = choose(Tier::Full, at_most.as_deref());
+}
+
+#[cfg(target_os = "linux")]
+fn examine_system(at_most: Option<&str>) -> Layers {
+    let most = choose(Tier::Full, at_most);
     let lowered = || format!("{AT_MOST} asks for less");
-    let own = if most != Tier::Full || at_most.as_deref() == Some(BUBBLEWRAP) {
+    let own = if most != Tier::Full || at_most == Some(BUBBLEWRAP) {
         Err(lowered())
     } else {
         attempt(Tier::Full, false)
@@ -210,6 +221,7 @@ fn examine() -> Layers {
 
 /// Interprets the trial on macOS, where one mechanism guards files and sockets. It counts as partial, so that commands
 /// ask: it has not been tested against attacks yet.
+#[cfg(any(test, target_os = "macos"))]
 fn by_seatbelt(held: Result<String, String>) -> Layers {
     if let Err(why) = &held {
         return none(why);
@@ -254,17 +266,8 @@ fn has_wrapper() -> bool {
     super::bubblewrap::program().is_some()
 }
 
-#[cfg(not(target_os = "linux"))]
-const fn has_wrapper() -> bool {
-    false
-}
-
-#[cfg(not(target_os = "linux"))]
-fn wrapped() -> Result<String, String> {
-    Err("not available on this system".to_owned())
-}
-
 /// Interprets the two trials. Each gives the helper's report from inside, or the reason why it could not start.
+#[cfg(target_os = "linux")]
 fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layers {
     let tier = match (&full, &partial) {
         (Ok(_), _) => Tier::Full,
@@ -349,6 +352,7 @@ fn value<'a>(seen: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Returns a remedy for the usual reasons. Empty: none is known.
+#[cfg(target_os = "linux")]
 fn remedy(why: &str) -> &'static str {
     let is_restricted = |path: &str, is: &str| std::fs::read_to_string(path).is_ok_and(|it| it.trim() == is);
     if is_restricted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
@@ -399,8 +403,10 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
     let seen = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     // Whatever else was started by that name does not say this word.
     if output.status.success() && seen.starts_with("held ") {
-        // The filter is in force only if it refuses what it should.
         return match value(&seen, "datagrams") {
+            // There is no filter: the profile guards sockets, too.
+            _ if cfg!(target_os = "macos") => Ok(seen),
+            // The filter is in force only if it refuses what it should.
             Some("closed") => Ok(seen),
             Some(_) | None => Err("the filter of system calls does not hold: datagram sockets can be made".to_owned()),
         };
@@ -432,6 +438,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn what_was_not_built_is_named_with_its_error() {
         let held = || Ok("held pid=2 landlock=7".to_owned());

@@ -198,6 +198,7 @@ fn modest() {
     }
 }
 
+/// Other kernels do not let a process ask for that.
 #[cfg(not(target_os = "linux"))]
 fn modest() {}
 

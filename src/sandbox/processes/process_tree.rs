@@ -277,7 +277,8 @@ mod tests {
             .await
             .unwrap();
         let other = Pid::from_raw(printed.trim().parse().unwrap()).unwrap();
-        let group = Group::new(child.id().and_then(|it| Pid::from_raw(it.try_into().unwrap())));
+        let leader = Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
+        let group = Group::new(Some(leader));
         let deadline = Instant::now() + Duration::from_secs(20);
         while !group.has_ended() {
             assert!(Instant::now() < deadline, "it does not end");
@@ -295,7 +296,7 @@ mod tests {
         family.kill();
         family.ask_strays();
         // A signal to a process acts before the call returns, or it never comes.
-        assert!(descendants::is_alive(other.as_raw_nonzero().get()), "it was killed");
+        assert!(is_alive(leader), "the other one was killed");
         rustix::process::kill_process(other, Signal::KILL).unwrap();
     }
 }

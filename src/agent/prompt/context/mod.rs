@@ -227,7 +227,8 @@ fn user_info(workspace: &Workspace, git: Option<&Status>, holds: Option<String>)
 
 /// `linux 6.8.0`, as far as it can be had without running anything.
 fn system() -> String {
-    let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let about = rustix::system::uname();
+    let version = about.release().to_string_lossy();
     format!("{} {}", std::env::consts::OS, name(version.trim()))
         .trim_end()
         .to_owned()

@@ -149,6 +149,7 @@ fn joined(events: Vec<Event>) -> Vec<Event> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use serde_json::{Map, json};
 
     use super::*;
@@ -178,6 +179,17 @@ mod tests {
             },
         };
         script.iter().map(event).collect()
+    }
+
+    #[test]
+    fn a_budget_yields_to_others_once_it_is_used_up_and_not_before() {
+        let mut budget = PollBudget::default();
+        assert_eq!(budget.pause().now_or_never(), Some(()));
+        assert!(!budget.spend(0));
+        assert_eq!(budget.pause().now_or_never(), Some(()));
+        assert!(budget.spend(STINT_BYTES));
+        assert_eq!(budget.pause().now_or_never(), None, "others come first");
+        assert_eq!(budget.pause().now_or_never(), Some(()), "it is renewed");
     }
 
     #[test]

@@ -722,6 +722,105 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_whose_position_is_taken_comes_after_the_last() {
+        let log = Log::new();
+        for text in ["first", "second"] {
+            log.mirror(Entry {
+                position: Position(7),
+                turn: Turn(1),
+                at_ms: 0,
+                event: Event::UserMessage(Message::user(text)),
+            });
+        }
+        let found = log.after(Position(0));
+        let said: Vec<_> = found
+            .iter()
+            .map(|it| match &it.event {
+                Event::UserMessage(message) => (it.position.0, message.content.as_str()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(said, [(7, "first"), (8, "second")]);
+    }
+
+    /// Older entries that are read from elsewhere, and how often.
+    #[derive(Clone, Debug, Default)]
+    struct Counted {
+        entries: Vec<Entry>,
+        reads: Arc<std::sync::atomic::AtomicUsize>,
+    }
+
+    impl Earlier for Counted {
+        fn entries(&self) -> Vec<Entry> {
+            self.reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.entries.clone()
+        }
+
+        fn spent(&self) -> Cost {
+            Cost::default()
+        }
+    }
+
+    #[test]
+    fn older_entries_are_read_by_whoever_needs_them_only() {
+        let log = Log::new();
+        for text in ["first", "second", "third"] {
+            log.append(0, Event::UserMessage(Message::user(text)));
+        }
+        let source = Counted {
+            entries: log.after(Position(0)).iter().take(2).map(|it| (**it).clone()).collect(),
+            ..Counted::default()
+        };
+        let reads = || source.reads.load(std::sync::atomic::Ordering::Relaxed);
+        let recent = Recent {
+            after: Position(2),
+            turn: Turn(3),
+            title: None,
+        };
+        assert!(log.retire(recent, Box::new(source.clone())));
+        let positions = |since: u64| {
+            let found = log.after(Position(since));
+            found.iter().map(|it| it.position.0).collect::<Vec<_>>()
+        };
+        assert_eq!((positions(2), reads()), (vec![3], 0));
+        assert_eq!((positions(1), reads()), (vec![2, 3], 1));
+        assert_eq!((positions(0), reads()), (vec![1, 2, 3], 2));
+    }
+
+    #[test]
+    fn a_result_is_dropped_when_the_end_of_its_call_repeats_it() {
+        for (members, expected) in [
+            (&["result"][..], false),
+            (&["output"], false),
+            (&["toolName"], true),
+            (&[], true),
+        ] {
+            let log = Log::new();
+            log.append(0, start("a"));
+            log.append(
+                0,
+                Event::ToolResult {
+                    document: "a".into(),
+                    result: "found".into(),
+                    duration_ms: None,
+                },
+            );
+            let metadata = members.iter().map(|it| ((*it).to_owned(), "found".into())).collect();
+            log.append(
+                0,
+                Event::DocumentEnd {
+                    document: "a".into(),
+                    final_content: None,
+                    metadata,
+                },
+            );
+            let found = log.after(Position(0));
+            let has_result = found.iter().any(|it| matches!(it.event, Event::ToolResult { .. }));
+            assert_eq!(has_result, expected, "{members:?}");
+        }
+    }
+
+    #[test]
     fn text_that_was_printed_is_not_kept() {
         let said = |text: &str| Event::Said { delta: text.into() };
         let log = Log::new();

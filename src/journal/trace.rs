@@ -345,6 +345,28 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_stored_with_their_bodies_up_to_the_limit() {
+        let trace = Trace::default();
+        let log = Log::new();
+        let (url, body) = ("http://a/b", "x".repeat(100 << 10));
+        for at in 0..20 {
+            let sent = Sent::post(url.to_owned(), Vec::new(), &body);
+            trace.came(at, log.turn(), Raw::Request(sent));
+        }
+        trace.read(|ring| {
+            let stored: usize = ring
+                .steps
+                .iter()
+                .map(|it| match &it.raw {
+                    Some(Raw::Request(sent)) => sent.url.len() + sent.body.as_ref().map_or(0, String::len),
+                    other => panic!("{other:?}"),
+                })
+                .sum();
+            assert!(stored <= MOST_BYTES && stored > MOST_BYTES - 2 * body.len(), "{stored}");
+        });
+    }
+
+    #[test]
     fn a_request_is_repeated_by_a_command_without_its_secrets() {
         let headers = vec![
             ("Content-Type".to_owned(), Some("application/json".to_owned())),

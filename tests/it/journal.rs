@@ -42,11 +42,9 @@ fn a_session_that_is_open_is_not_opened_twice() {
     let model = Model::with([Script::Hangs(vec!["hello ".to_owned()])]);
     let home = home();
     let mut command = with_model(home.path(), &model);
-    let mut child = command
-        .args(["-p", "x"])
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    // Text would wait for its end, as standard output is a pipe.
+    command.args(["-p", "x", "--output-format", "stream-json", "--stream-partial-output"]);
+    let mut child = command.stderr(Stdio::null()).spawn().expect("it starts");
     let mut said = [0; 5];
     let out = child.stdout.as_mut().expect("it is piped");
     out.read_exact(&mut said).expect("it says that much");

@@ -776,6 +776,8 @@ mod tests {
             ("Shell(ls > x)", "Shell(ls)"),
             ("Shell(ls \"$x\" y)", ""),
             ("Shell('ls)", ""),
+            ("Shell(:push)", ""),
+            ("Shell(g*t:push)", ""),
             ("Read()", "Read(**)"),
             ("Read(a[)", "Read(a[[])"),
             ("Read(../x)", ""),
@@ -808,6 +810,9 @@ mod tests {
         }
         let long = format!("Shell({})", "x".repeat(5000));
         assert!(parse(&long).expect_err("too long").text.len() < 100);
+        let of_size = |bytes: usize| format!("Shell({})", "x".repeat(bytes - "Shell()".len()));
+        assert!(parse(&of_size(LIMIT_BYTES)).is_ok());
+        assert!(parse(&of_size(LIMIT_BYTES + 1)).is_err());
     }
 
     #[test]

@@ -428,6 +428,7 @@ mod tests {
             edit("a", "1", 2, "b\n", "b1\nb2\nb3\n"),
             edit("b", "1", 10, "x\n", "y\n"),
             edit("c", "2", 1, "a\n", ""),
+            edit("d", "3", 20, "z\n", "w\n"),
         ];
         for event in edits.iter().flatten() {
             response.apply(event, 1);
@@ -439,7 +440,8 @@ mod tests {
             })) => line,
             other => panic!("{other:?}"),
         };
-        assert_eq!([line(0), line(1), line(2)], [1, 11, 1]);
+        // The last one counts by the file as the calls before it left it.
+        assert_eq!([line(0), line(1), line(2), line(3)], [1, 11, 1, 20]);
         for (at, word) in [(0, "rejected"), (1, "failed")] {
             let id = response.documents[at].id.clone();
             let metadata = serde_json::Map::from_iter([("applied".to_owned(), word.into())]);

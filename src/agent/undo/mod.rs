@@ -799,12 +799,6 @@ mod tests {
         for (id, path, was, made) in [("a", "a.txt", "1\n", "2\n"), ("b", "b.txt", "", "new\n")] {
             let (_folder, workspace, seen, log) = changed();
             let transcript = || Transcript::from_entries(&log.after(Position(0)));
-            let wish = |target| Restore {
-                target,
-                except: Vec::new(),
-                overwrite: false,
-                seen: None,
-            };
             let at = usize::from(id == "b");
             let rejected = hunk::rejected(&transcript().exchanges[0].response, at)
                 .unwrap()
@@ -817,10 +811,7 @@ mod tests {
             };
             log.append_to(Turn(1), 0, update);
             assert_eq!(text(&workspace, path), was);
-            let document = RestoreTarget::RedoDocument {
-                turn: Turn(1),
-                document: id.into(),
-            };
+            let document = document(id, true);
             let again = restore(&seen, &workspace, &transcript(), &wish(document.clone())).unwrap();
             assert_eq!(text(&workspace, path), made);
             assert_eq!(again.files, [path]);
@@ -844,6 +835,163 @@ mod tests {
             );
             let nothing = restore(&seen, &workspace, &transcript(), &wish(RestoreTarget::Last)).unwrap_err();
             assert!(nothing.contains("nothing to undo"), "{nothing}");
+        }
+    }
+
+    fn wish(target: RestoreTarget) -> Restore {
+        Restore {
+            target,
+            except: Vec::new(),
+            overwrite: false,
+            seen: None,
+        }
+    }
+
+    #[test]
+    fn a_preview_shows_the_lines_that_come_and_go() {
+        let (_folder, workspace, seen, log) = changed();
+        let transcript = Transcript::from_entries(&log.after(Position(0)));
+        let found = preview(&seen, &workspace, &transcript, &wish(RestoreTarget::Turn(Turn(1)))).unwrap();
+        let shown: Vec<_> = found
+            .files
+            .iter()
+            .map(|it| {
+                let lines = it.patch.lines().filter(|it| !it.starts_with(['@', ' ']));
+                let lines: Vec<_> = lines
+                    .filter(|it| !it.starts_with("---") && !it.starts_with("+++"))
+                    .collect();
+                (
+                    it.path.as_str(),
+                    it.operation.clone(),
+                    it.added,
+                    it.removed,
+                    lines.join(" "),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("a.txt", Operation::Edit, 1, 1, "-2 +1".to_owned()),
+                ("b.txt", Operation::Delete, 0, 1, "-new".to_owned()),
+            ]
+        );
+        // Nobody reads a patch of a whole large file.
+        let large = "x\n".repeat(PATCH_BYTES);
+        std::fs::write(workspace.root().join("b.txt"), large).unwrap();
+        let found = preview(&seen, &workspace, &transcript, &wish(RestoreTarget::Turn(Turn(1)))).unwrap();
+        assert_eq!(
+            (found.files[1].path.as_str(), found.files[1].patch.as_str()),
+            ("b.txt", "")
+        );
+    }
+
+    #[test]
+    fn an_undo_of_a_document_or_without_some_files_leaves_the_others() {
+        for (target, except, files) in [
+            (document("a", false), vec![], vec!["a.txt"]),
+            (document("b", false), vec![], vec!["b.txt"]),
+            (RestoreTarget::Turn(Turn(1)), vec!["./b.txt".to_owned()], vec!["a.txt"]),
+            (
+                RestoreTarget::Turn(Turn(1)),
+                vec!["b".to_owned()],
+                vec!["a.txt", "b.txt"],
+            ),
+        ] {
+            let (_folder, workspace, seen, log) = changed();
+            let transcript = Transcript::from_entries(&log.after(Position(0)));
+            let wish = Restore {
+                except: except.clone(),
+                ..wish(target.clone())
+            };
+            let restored = restore(&seen, &workspace, &transcript, &wish).unwrap();
+            assert_eq!(restored.files, files, "{target:?} {except:?}");
+            for (path, was, made) in [("a.txt", "1\n", "2\n"), ("b.txt", "", "new\n")] {
+                let expected = if files.contains(&path) { was } else { made };
+                assert_eq!(text(&workspace, path), expected, "{target:?} {except:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_undone_and_redone_is_undone_with_its_turn() {
+        let (_folder, workspace, seen, log) = changed();
+        let restored = |target| {
+            let transcript = Transcript::from_entries(&log.after(Position(0)));
+            let restored = restore(&seen, &workspace, &transcript, &wish(target)).unwrap();
+            for (turn, event) in restored.events {
+                log.append_to(turn, 0, event);
+            }
+            (restored.said, restored.told)
+        };
+        let said = |said: &str, told: &str| (said.to_owned(), told.to_owned());
+        assert_eq!(
+            restored(document("a", false)),
+            said("undid changes to 1 file", "a.txt is as it was before\n")
+        );
+        assert_eq!(
+            restored(document("a", true)),
+            said("redid changes to 1 file", "a.txt is as it was before\n")
+        );
+        assert_eq!(text(&workspace, "a.txt"), "2\n");
+        assert_eq!(
+            restored(RestoreTarget::Last),
+            said(
+                "undid changes to 2 files",
+                "a.txt is as it was before\nb.txt is gone again\n"
+            )
+        );
+        assert_eq!(text(&workspace, "a.txt"), "1\n");
+        assert!(!workspace.root().join("b.txt").exists());
+    }
+
+    /// What others write while a call only reads is theirs.
+    #[tokio::test]
+    async fn a_call_that_may_change_files_is_watched_and_no_other() {
+        for (only_reads, expected) in [(false, &["made.txt"][..]), (true, &[])] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().join("work");
+            std::fs::create_dir(&root).unwrap();
+            let workspace = Arc::new(Workspace::open(&root).unwrap());
+            let checkpoints = Checkpoints::open(&folder.path().join("state"), "talk").unwrap();
+            let seen = Arc::new(Seen::keeping(checkpoints));
+            seen.begin(1);
+            let context = Context {
+                workspace: Arc::clone(&workspace),
+                seen: Arc::clone(&seen),
+                index: Arc::default(),
+                embeddings: Arc::default(),
+                findings: Arc::default(),
+                servers: Arc::default(),
+                skills: Arc::default(),
+                settings: Arc::default(),
+                apply: None,
+                call: "call".to_owned(),
+                only_reads,
+                output: tokio::sync::mpsc::unbounded_channel().0,
+                stop: tools::Stop::default(),
+            };
+            let run: tools::Run = Arc::new(move |_, _| {
+                let path = root.join("made.txt");
+                Box::pin(async move {
+                    std::fs::write(path, "x").unwrap();
+                    Ok(Outcome::default())
+                })
+            });
+            watched(run, Arguments::default(), context).await.unwrap();
+            let target = RestoreTarget::Turn(Turn(1));
+            let found = preview(&seen, &workspace, &Transcript::default(), &wish(target)).unwrap();
+            let paths: Vec<_> = found.files.iter().map(|it| it.path.as_str()).collect();
+            assert_eq!(paths, expected, "only_reads: {only_reads}");
+        }
+    }
+
+    fn document(id: &str, again: bool) -> RestoreTarget {
+        let (turn, document) = (Turn(1), id.into());
+        if again {
+            RestoreTarget::RedoDocument { turn, document }
+        } else {
+            RestoreTarget::Document { turn, document }
         }
     }
 

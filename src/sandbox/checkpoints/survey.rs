@@ -611,3 +611,23 @@ impl Scratch {
         Some(bytes.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::workspace::tests::Ground;
+
+    #[test]
+    fn a_survey_is_worn_when_its_file_may_not_hold_another_one() {
+        let ground = Ground::new();
+        let mut survey = Survey::of(&ground.workspace(), &ground.path("shop"));
+        for (length, expected) in [
+            (0, false),
+            (SCRATCH_BYTES - FILE_BYTES, false),
+            (SCRATCH_BYTES - FILE_BYTES + 1, true),
+        ] {
+            survey.scratch.as_mut().expect("a file").length = length;
+            assert_eq!(survey.is_worn(), expected, "{length}");
+        }
+    }
+}

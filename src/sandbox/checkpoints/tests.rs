@@ -518,6 +518,92 @@ fn an_undo_that_was_cut_is_finished() {
 }
 
 #[test]
+fn a_file_whose_content_comes_back_keeps_its_owner() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let bench = Bench::new();
+    bench.ground.put("shop/a", "0");
+    bench.seen.begin(1);
+    bench.set("c1", "a", Some("1"));
+    let path = bench.ground.path("shop/a");
+    // Only root gives a file to somebody else.
+    if chown(&path, Some(1234), Some(1235)).is_err() {
+        return;
+    }
+    bench.turn(Which::Turn(1));
+    let about = fs::metadata(&path).unwrap();
+    assert_eq!(bench.text("a").as_deref(), Some("0"));
+    assert_eq!((about.uid(), about.gid()), (1234, 1235));
+}
+
+#[test]
+fn a_file_as_large_as_the_store_is_kept_and_a_larger_one_is_not() {
+    for (bytes, is_lost) in [(100, false), (101, true)] {
+        let bench = Bench::new();
+        let store = Checkpoints::open(&bench.ground.path("state"), "small").unwrap();
+        store.lock().kept.most_bytes = 100;
+        let bench = Bench {
+            seen: Seen::keeping(store),
+            ..bench
+        };
+        bench.ground.put("shop/a", "a".repeat(bytes));
+        bench.seen.begin(1);
+        bench.set("c1", "a", None);
+        assert_eq!(bench.plan(Which::Turn(1)).files[0].is_lost, is_lost, "{bytes}");
+    }
+}
+
+#[test]
+fn only_a_mark_with_something_in_it_says_that_an_undo_runs() {
+    let bench = Bench::new();
+    bench.ground.put("state/other/running", "");
+    assert!(!bench.store().has_others());
+    bench.ground.put("state/other/running", "x");
+    assert!(bench.store().has_others());
+}
+
+#[test]
+fn an_undo_that_is_finished_removes_nothing_that_is_hidden_by_now() {
+    for (is_there, left) in [(true, &["a"][..]), (false, &[])] {
+        let bench = Bench::new();
+        bench.seen.begin(1);
+        bench.set("c1", "a", Some("1"));
+        bench.turn(Which::Turn(1));
+        let list = bench.ground.path("state/talk/steps");
+        let text = fs::read_to_string(&list).unwrap();
+        let (rest, last) = text.trim_end().rsplit_once('\n').unwrap();
+        assert!(last.starts_with("{\"ended\""));
+        fs::write(&list, format!("{rest}\n")).unwrap();
+        if is_there {
+            bench.ground.put("shop/a", "1");
+        }
+        bench.ground.put("shop/.sheafignore", "a\n");
+        let again = Checkpoints::open(&bench.ground.path("state"), "talk").unwrap();
+        let done = again.finish_cut(&bench.workspace).expect("it was cut").unwrap();
+        assert_eq!(done.left, left);
+        assert_eq!(bench.text("a").is_some(), is_there);
+    }
+}
+
+#[test]
+fn going_back_over_an_undo_undoes_and_redoes_and_is_no_redo() {
+    let bench = Bench::new();
+    bench.ground.put("shop/a", "0");
+    bench.seen.begin(1);
+    bench.set("c1", "a", Some("1"));
+    bench.seen.begin(2);
+    bench.turn(Which::Turn(1));
+    bench.set("c2", "b", Some("1"));
+    let done = bench.turn(Which::Since(2));
+    assert_eq!((bench.text("a").as_deref(), bench.text("b")), (Some("1"), None));
+    let calls = |marked: &[Marked]| marked.iter().map(|it| it.call.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (calls(&done.off), calls(&done.on)),
+        (vec!["c2".to_owned()], vec!["c1".to_owned()])
+    );
+    assert!(!done.is_redo);
+}
+
+#[test]
 fn the_store_is_bounded_and_says_what_it_lost() {
     let bench = Bench::new();
     let store = Checkpoints::open(&bench.ground.path("state"), "small").unwrap();

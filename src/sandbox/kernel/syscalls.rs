@@ -389,3 +389,17 @@ pub fn leave(code: c_int) -> ! {
         libc::_exit(code)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command that had it could reach what is covered.
+    #[test]
+    fn a_copy_of_a_tree_is_closed_when_a_program_starts() {
+        // Only root copies one without a namespace of its own.
+        let Ok(tree) = copy_tree(Path::new("/")) else { return };
+        let flags = rustix::io::fcntl_getfd(&tree).expect("it is open");
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+}

@@ -432,17 +432,21 @@ mod tests {
 
     use super::{super::stamp::TICK, *};
 
+    /// Surveys with the list of secrets by which they are kept: another list begins them anew.
+    struct Kept(Surveys, Secrets);
+
     /// Without a limit of time, which a busy machine may reach.
-    fn patient() -> Surveys {
-        Surveys::limited(Most {
+    fn patient(root: &Path) -> Kept {
+        let surveys = Surveys::limited(Most {
             time: Duration::MAX,
             ..Most::default()
-        })
+        });
+        Kept(surveys, Secrets::new(root, None, &[]))
     }
 
-    fn found(surveys: &Surveys, root: &Path) -> String {
+    fn found(Kept(surveys, secrets): &Kept, root: &Path) -> String {
         let shown = |surveys: &Surveys| {
-            let survey = surveys.look(root, &Secrets::new(root, None, &[]));
+            let survey = surveys.look(root, secrets);
             assert_eq!(survey.limit, None);
             let lists = [survey.protected, survey.hidden, survey.ignored].map(|list| {
                 let names = list
@@ -465,7 +469,7 @@ mod tests {
     fn a_kept_survey_finds_what_a_new_one_does() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let surveys = patient();
+        let surveys = patient(&root);
         let put = |path: &str, text: &str| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -510,7 +514,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("one", root.join("rules/now")).unwrap();
         std::os::unix::fs::symlink("rules/now", root.join(".sheafignore")).unwrap();
-        let surveys = patient();
+        let surveys = patient(&root);
         std::thread::sleep(TICK * 2);
         assert_eq!(found(&surveys, &root), ".sheafignore | a/b | ");
         fs::write(root.join("rules/one"), "a\n").unwrap();
@@ -604,7 +608,7 @@ mod tests {
         fs::create_dir_all(root.join("z/y/x/.vscode")).unwrap();
         fs::write(root.join("z/y/x/.env"), "").unwrap();
         for _ in 0..2 {
-            assert_eq!(found(&patient(), &root), "z/y/x/.vscode | z/y/x/.env | ");
+            assert_eq!(found(&patient(&root), &root), "z/y/x/.vscode | z/y/x/.env | ");
         }
     }
 }

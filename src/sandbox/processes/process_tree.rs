@@ -264,6 +264,46 @@ mod tests {
 
     use super::*;
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_bears_a_mark_is_ended_and_nothing_else() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let start = |mark: &str| {
+            let mut command = std::process::Command::new("/bin/sleep");
+            command.arg("600").env(MARK, mark).spawn().unwrap()
+        };
+        let own = format!("test-{}", uuid::Uuid::new_v4());
+        let (mut marked, mut other) = (start(&format!("{own}.1")), start(&format!("{own}.12")));
+        end_marked("");
+        end_marked(&format!("{own}.1"));
+        // A signal to a process acts before the call returns, or it never comes.
+        let is_alive = |pid: u32| descendants::is_alive(i32::try_from(pid).unwrap());
+        let alive = [is_alive(marked.id()), is_alive(other.id())];
+        marked.kill().unwrap();
+        other.kill().unwrap();
+        let ended = marked.wait().unwrap();
+        other.wait().unwrap();
+        assert_eq!((alive, ended.signal()), ([false, true], Some(9)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_is_neither_dead_nor_a_thread_of_the_kernel() {
+        assert!(is_program(rustix::process::getpid()));
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while descendants::is_alive(pid.as_raw_nonzero().get()) {
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!is_program(pid));
+        child.wait().unwrap();
+        // The first thread of the kernel, where its processes are seen.
+        let is_kernel = std::fs::read_to_string("/proc/2/comm").is_ok_and(|it| it == "kthreadd\n");
+        assert!(!is_kernel || !is_program(Pid::from_raw(2).unwrap()));
+    }
+
     #[tokio::test]
     async fn nothing_is_sent_to_a_group_whose_leader_has_been_waited_for() {
         // The leader ends and another one of its group lives on, which stands for a group that got the number again.

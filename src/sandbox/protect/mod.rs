@@ -384,6 +384,40 @@ mod tests {
     }
 
     #[test]
+    fn in_gits_folder_names_are_held_for_a_command_that_may_write_there_and_for_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        let git = root.join(".git");
+        for name in ["objects", "refs/heads"] {
+            std::fs::create_dir_all(git.join(name)).unwrap();
+        }
+        std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(git.join("config"), "[core]\n\tbare = false\n").unwrap();
+        let ground = Ground::bare(&root);
+        let shared = Shared::new(Some(folder.path().join("aside")));
+        let temporary = folder.path().join("temporary");
+        let count = || std::fs::read_dir(&git).unwrap().count();
+        let before = count();
+        for (permissions, is_held) in [(&[][..], false), (&[Permission::GitWrite], true)] {
+            let wish = Wish {
+                tier: Tier::Full,
+                wraps: false,
+                permissions,
+                only_reads: false,
+                temporary: &temporary,
+                is_guarded: false,
+                is_background: false,
+                makes_submodules: false,
+                mark: "test.1",
+            };
+            let (around, _) = Around::held(&ground, &shared, &wish);
+            assert_eq!(count() > before, is_held, "{permissions:?}");
+            drop(around);
+            assert_eq!(count(), before, "{permissions:?}");
+        }
+    }
+
+    #[test]
     fn links_that_bubblewrap_cannot_hold_are_put_back_and_that_is_said_to_somebody() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("work");

@@ -237,6 +237,43 @@ fn several_things_are_one_question_and_the_strictest_word_counts() {
 }
 
 #[test]
+fn a_question_of_several_accesses_names_each_host_once() {
+    let fetch = |host: &str| Access::Fetch {
+        url: format!("https://{host}/"),
+        host: host.to_owned(),
+    };
+    let calls = ["a.example", "b.example", "a.example"].map(fetch);
+    let nothing = Rules::default();
+    let Verdict::Ask(question) = judge(&calls, Class::Runs, &facts(&nothing)) else {
+        panic!("pages of unknown hosts ask");
+    };
+    assert_eq!(question.reaches, ["a.example", "b.example"]);
+}
+
+#[test]
+fn a_question_that_a_rule_wants_names_the_rule() {
+    for (rule, access) in [
+        ("WebFetch(docs.rs)", {
+            let (url, host) = ("https://docs.rs/".to_owned(), "docs.rs".to_owned());
+            Access::Fetch { url, host }
+        }),
+        ("Read(/opt/lib/**)", Access::Read(file("/opt/lib/a.h", Place::Outside))),
+        ("Write(Cargo.lock)", Access::Write(inside("Cargo.lock"))),
+        ("Delete(build/**)", Access::Delete(inside("build/a"))),
+    ] {
+        let asking = Rules {
+            ask: rules(&[rule]),
+            ..Rules::default()
+        };
+        let question = question(&access, &facts(&asking));
+        assert!(
+            question.is_wanted && question.why.contains(rule),
+            "{rule}: {question:?}"
+        );
+    }
+}
+
+#[test]
 fn when_nobody_is_there_the_refusal_says_what_is_missing() {
     let nothing = Rules::default();
     let alone = Facts {

@@ -474,3 +474,63 @@ async fn a_killed_program_takes_its_commands_along() {
     program.wait().unwrap();
     until(|| is_gone(pid) && is_gone(stray) && !Path::new(temporary.trim()).exists()).await;
 }
+
+#[test]
+fn a_repository_is_new_unless_it_was_there_when_first_asked() {
+    let bench = Bench::new();
+    let make = |name: &str| {
+        for folder in ["objects", "refs"] {
+            fs::create_dir_all(bench.path(name).join(".git").join(folder)).unwrap();
+        }
+        fs::write(bench.path(name).join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    };
+    make("old");
+    fs::create_dir_all(bench.path("old/src")).unwrap();
+    let is_new = |name: &str, is_mixed| bench.commands.is_new_repository(&bench.path(name), is_mixed);
+    assert!(!is_new("old", false));
+    make("new");
+    for (name, alone, mixed) in [
+        ("old", false, false),
+        // A program of the same line may make one here, below the one that is known.
+        ("old/src", false, true),
+        ("new", true, true),
+        ("none", true, true),
+    ] {
+        assert_eq!((is_new(name, false), is_new(name, true)), (alone, mixed), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_is_found_in_the_path_that_it_is_given_or_in_the_usual_one() {
+    use crate::sandbox::processes::service::{ServiceError, ServiceSpec};
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    let folder = bench.path("tools");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("only-here"), "#!/bin/sh\nexit 7\n").unwrap();
+    fs::set_permissions(folder.join("only-here"), fs::Permissions::from_mode(0o755)).unwrap();
+    let spec = |program: &str, variables: &[(&str, &str)]| ServiceSpec {
+        program: program.to_owned(),
+        arguments: Vec::new(),
+        directory: bench.path(""),
+        variables: variables.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect(),
+        network: false,
+        folders: Vec::new(),
+    };
+    let path = folder.to_str().unwrap();
+    for variables in [&[][..], &[("OTHER", path)]] {
+        let refused = bench.commands.serve(spec("only-here", variables)).map(drop);
+        assert!(matches!(refused, Err(ServiceError::Absent(_))), "{refused:?}");
+    }
+    for (program, variables, expected) in [
+        (
+            "only-here",
+            &[("PATH", path), ("OTHER", "/nowhere")][..],
+            "exit status: 7",
+        ),
+        ("true", &[("OTHER", "/nowhere")], "exit status: 0"),
+    ] {
+        let (mut service, _streams) = bench.commands.serve(spec(program, variables)).unwrap();
+        assert_eq!(service.ended().await, expected, "{program}");
+    }
+}

@@ -208,7 +208,9 @@ mod tests {
         ) {
             let is_tool = |it: &str| it == "grep";
             let mut tail = Tail::default();
-            words.iter().for_each(|it| tail.push(it));
+            for piece in &words {
+                tail.push(piece);
+            }
             prop_assert_eq!(tail.calls(is_tool), calls(&words.concat(), is_tool));
         }
     }

@@ -22,7 +22,7 @@ pub const REVIEW: Action = Action::new("review", "review", |app, _| {
 
 pub const ACT: Action = Action::new("act", "", |app, _| match app.viewport.selected() {
     Some(place) if is_edit(app, place) => open(app, Some(place)),
-    Some(_) | None => (answer::RETRY.run)(app, ""),
+    Some(_) | None => answer::mark_retry(app),
 });
 
 pub const MORE_CONTEXT: Action = Action::new("context.more", "", |app, _| show_context(app, true));

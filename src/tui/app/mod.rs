@@ -27,7 +27,7 @@ pub use conversation::{APPROVALS, ASK, Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
 pub use overlay::{Answer, Overlay, Overlays, Placement, Scene, plain_keys};
-pub use questions::{Questions, SeenApproval, TOO_EARLY_MS};
+pub use questions::{Mark, Questions, SeenApproval, TOO_EARLY_MS};
 pub use status::{Status, StatusRun};
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;
@@ -137,6 +137,12 @@ impl App {
     }
 
     /// Removes the toast, as a key does, unless it came a moment ago and was not read.
+    /// Marks something that Enter then does to the selected item, unless the focus has only just come there.
+    pub fn mark(&mut self, mark: Mark) {
+        let is_read = !self.questions.is_too_early(self.now_ms);
+        self.questions.marked = self.viewport.pane.selected.filter(|_| is_read).map(|it| (mark, it));
+    }
+
     pub fn drop_toast(&mut self) {
         if self.now_ms.saturating_sub(self.toast_ms) >= TOAST_MS {
             self.toast = None;

@@ -19,6 +19,17 @@ use crate::{
 /// something else.
 pub const TOO_EARLY_MS: u64 = 300;
 
+/// Something far-reaching that a letter has marked on an item; Enter does it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Builds the plan.
+    Build,
+    /// Sends the message of the turn again.
+    Retry,
+    /// Deletes the todo with this id from the plan.
+    RemoveTodo(String),
+}
+
 /// Questions that wait for the user, by turn and document.
 #[derive(Default)]
 pub struct Questions {
@@ -29,8 +40,8 @@ pub struct Questions {
     pub took_focus: bool,
     /// The focus was moved to what waits: it goes back to the draft when that is over.
     pub has_focus: bool,
-    /// The next Enter builds the selected plan.
-    pub is_plan_marked: bool,
+    /// What the next Enter does, and the item that it does it to.
+    pub marked: Option<(Mark, Item)>,
     /// The disk's text where documents cite it.
     pub cited: HashMap<(Turn, DocumentId), Citation>,
     /// The newest question that was already brought to the reader's notice.

@@ -7,7 +7,7 @@ use crate::{
     t,
     transcript::is_approval,
     tui::{
-        app::{App, Focus, Mention, keymap::KeyContext},
+        app::{App, Focus, Mark, Mention, keymap::KeyContext},
         widgets::{
             approval_chords, approval_keys,
             footer::{Hint, help, hint},
@@ -64,8 +64,13 @@ pub fn hints(app: &App) -> Vec<Hint> {
         ];
         return enter.into_iter().chain([keys]).chain(context).chain(ways).collect();
     }
-    if app.questions.is_plan_marked {
-        return fixed([("enter", t!("footer-build")), ("esc", t!("footer-back"))]);
+    if let Some((mark, _)) = &app.questions.marked {
+        let does = match mark {
+            Mark::Build => t!("footer-build"),
+            Mark::Retry => t!("key-retry"),
+            Mark::RemoveTodo(_) => t!("footer-remove"),
+        };
+        return fixed([("enter", does), ("esc", t!("footer-back"))]);
     }
     let is_played = app.conversation.about.is_replay && app.conversation.is_busy();
     let is_free = app.viewport.focus == Focus::Composer && app.conversation.waiting().is_none();

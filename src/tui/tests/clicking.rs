@@ -171,6 +171,8 @@ fn the_retry_of_an_error_can_be_clicked() {
     ended(&mut app, FinishReason::Error);
     assert!(app.shows("tab, then r retry"), "{}", app.picture());
     click(&mut app, "then r");
+    assert!(app.sent().is_empty(), "a letter only marks");
+    click(&mut app, "enter retry");
     assert!(
         matches!(app.sent().as_slice(), [Command::Submit(_)]),
         "{:?}",

@@ -4,12 +4,16 @@
 
 use std::collections::BTreeSet;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
 use serde_json::{Map, Value, json};
 
 use super::{
     super::{
         msg::Msg,
-        terminal::input_parser::{Burst, InputParser, gather},
+        terminal::{
+            Input,
+            input_parser::{Burst, InputParser, gather},
+        },
         test_app::*,
     },
     finding::shelf,
@@ -480,6 +484,86 @@ fn words_are_words_whatever_waits() {
 }
 
 /// In Vim's normal mode letters are Vim's: they may change the draft, and nothing else.
+/// On a card that has the focus letters act, `y` and `n` on an approval at once. Elsewhere a sentence is whole, whatever its first
+/// letters did.
+#[test]
+fn a_sentence_after_tab_loses_no_letter() {
+    for state in STATES.iter().filter(|it| !it.name.starts_with("approval")) {
+        for text in ["now do the same for tests", "explain", "run it again, please", "Do it"] {
+            let mut app = TestApp::new(100, 30);
+            (state.open)(&mut app);
+            app.keys("<tab>");
+            app.later(1000);
+            if !app.app.overlays.is_empty() {
+                continue;
+            }
+            let before = app.sent().len();
+            type_in(&mut app, text.bytes().map(|it| vec![it]).collect());
+            let draft = app.app.composer.field.text();
+            let what = format!("{}: {text:?}, draft {draft:?}\n{}", state.name, app.picture());
+            assert!(draft == text || app.shows(text), "{what}");
+            assert_eq!(app.sent().len(), before, "{what}");
+        }
+    }
+}
+
+#[test]
+fn letters_that_moved_about_are_no_beginning_of_a_message() {
+    // After another key, after a pause, and of a key that is held.
+    for before in ["jkj<down>", "jkj<later>", "j<held>"] {
+        let mut app = TestApp::new(100, 30);
+        app.exchange("go", &["one", "two", "three"]);
+        app.keys("<tab>");
+        for part in before.split_inclusive('>') {
+            let (keys, is_later) = (part.replace("<later>", ""), part.ends_with("<later>"));
+            app.keys(&keys.replace("<held>", ""));
+            if part.ends_with("<held>") {
+                let mut held = KeyEvent::from(KeyCode::Char('j'));
+                held.kind = KeyEventKind::Repeat;
+                app.take(Msg::Input(Input::Key(held)));
+            }
+            if is_later {
+                app.later(10_000);
+            }
+        }
+        app.keys("new words");
+        assert_eq!(app.app.composer.field.text(), "new words", "{before}");
+    }
+}
+
+#[test]
+fn no_letter_alone_sends_a_message_again_or_deletes_a_todo() {
+    let error = STATES.iter().find(|it| it.name == "error with retry").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    (error.open)(&mut app);
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("r");
+    assert!(app.sent().is_empty() && app.shows("enter retry"), "{}", app.picture());
+    app.keys("<esc><tab>");
+    app.later(1000);
+    app.keys("<enter>");
+    assert!(app.sent().is_empty(), "esc removed the mark");
+    app.keys("r<enter>");
+    assert!(
+        matches!(app.sent().as_slice(), [Command::Submit(_)]),
+        "{}",
+        app.picture()
+    );
+    let mut app = TestApp::new(100, 30);
+    plan(&mut app);
+    app.keys("<tab><down>");
+    app.later(1000);
+    app.keys("D");
+    assert!(app.sent().is_empty() && app.shows("enter delete"), "{}", app.picture());
+    app.keys("<enter>");
+    let sent = app.sent();
+    let [Command::Update { metadata, .. }] = sent.as_slice() else {
+        panic!("{sent:?}\n{}", app.picture())
+    };
+    assert_eq!(metadata["todos"], json!([]));
+}
+
 #[test]
 fn vim_commands_change_the_draft_only() {
     for state in STATES {

@@ -65,10 +65,14 @@ fn bars(app: &App) -> Bars {
         columns.saturating_sub(3),
     );
     let asked = conversation.transcript.trust.as_ref();
-    let by_tab = conversation.waits_for_trust();
-    let (asked, review) = asked.map_or_else(Default::default, |it| {
-        trust::spans(it, by_tab, columns.saturating_sub(3))
-    });
+    // Tab may lead to something else that waits; on a page neither the key nor the command opens another.
+    let way = if conversation.waits_for_trust() {
+        "tab"
+    } else {
+        "/trust"
+    };
+    let way = app.overlays.is_empty().then_some(way);
+    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, way, columns.saturating_sub(3)));
     let reading = if conversation.backfill.holds_keys() {
         t!("transcript-reading-back-esc")
     } else {

@@ -22,7 +22,8 @@ use super::{
 use crate::{
     protocol::{
         Branch, Command, Done, Event, FinishReason, Message, Permissions, Query, Reply, ResponseStart, RuleTrigger,
-        ServerReport, ServerState, ServersReport, SideAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport,
+        ServerReport, ServerState, ServersReport, SideAnswer, TrustAnswer, TrustAsked, TrustEntry, TrustKind,
+        TrustReport,
     },
     tui::app::{Effect, own_files::FileTask},
 };
@@ -483,7 +484,6 @@ fn words_are_words_whatever_waits() {
     }
 }
 
-/// In Vim's normal mode letters are Vim's: they may change the draft, and nothing else.
 /// On a card that has the focus letters act, `y` and `n` on an approval at once. Elsewhere a sentence is whole, whatever its first
 /// letters did.
 #[test]
@@ -564,6 +564,7 @@ fn no_letter_alone_sends_a_message_again_or_deletes_a_todo() {
     assert_eq!(metadata["todos"], json!([]));
 }
 
+/// In Vim's normal mode letters are Vim's: they may change the draft, and nothing else.
 #[test]
 fn vim_commands_change_the_draft_only() {
     for state in STATES {
@@ -593,6 +594,29 @@ fn vim_commands_change_the_draft_only() {
             }
         }
     }
+}
+
+#[test]
+fn the_way_to_the_page_of_trust_is_not_printed_on_it() {
+    let mut app = TestApp::new(100, 30);
+    trust(&mut app);
+    assert!(app.shows("tab details"), "{}", app.picture());
+    let page = STATES.iter().find(|it| it.name == "page of trust").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    (page.open)(&mut app);
+    assert!(
+        !app.app.overlays.is_empty() && !app.shows("tab details"),
+        "{}",
+        app.picture()
+    );
+    app.later(1000);
+    app.keys("<tab><tab><enter>");
+    let decided = app.asked().into_iter().filter(|it| matches!(it, Query::DecideTrust(_)));
+    assert!(
+        decided.eq([&Query::DecideTrust(TrustAnswer::Later)]),
+        "{}",
+        app.picture()
+    );
 }
 
 /// The names of types that implement `Overlay`, and the variants of the purposes of a question, from the source.

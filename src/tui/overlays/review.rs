@@ -632,7 +632,10 @@ impl Overlay for Review {
             KeyCode::Char('c' | 'e') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
             KeyCode::Char('a') => {
                 let answer = judge(Verdict::Accept);
-                self.step(1);
+                // What is brought back is still to be accepted.
+                if !here.is_some_and(|it| is_taken_back(it, scene.transcript)) {
+                    self.step(1);
+                }
                 return answer;
             }
             KeyCode::Char('A') => {
@@ -820,6 +823,12 @@ fn allowed(document: &Document) -> Option<(&str, &str)> {
 
 fn is_accepted(document: &Document) -> bool {
     document.metadata.get("accepted").and_then(serde_json::Value::as_bool) == Some(true)
+}
+
+/// Returns true for a change that is not on the disk any more, or never was.
+fn is_taken_back(id: ChangeId, transcript: &Transcript) -> bool {
+    let document = transcript.get(id.place).filter(|_| id.hunk.is_none());
+    document.is_some_and(|it| it.kind == Kind::FileEdit && (is_rejected(it) || it.is_undone()))
 }
 
 fn is_rejected(document: &Document) -> bool {

@@ -7,7 +7,7 @@ use super::super::{
     test_app::*,
 };
 use crate::{
-    protocol::{Command, Done, Event, Message},
+    protocol::{Command, Done, Event, Message, RestoreTarget, Turn},
     tui::app::Effect,
 };
 
@@ -133,6 +133,38 @@ fn each_change_is_accepted_rejected_opened_or_spoken_of() {
     desk.keys("c");
     assert_eq!(desk.app.composer.field.text(), "#1.2 ");
     assert!(!desk.shows("Review"), "{}", desk.picture());
+}
+
+#[test]
+fn a_yes_to_what_was_taken_back_brings_it_back() {
+    for (metadata, is_brought) in [
+        (json!({ "applied": "rejected", "undone": true }), true),
+        (json!({ "undone": true }), true),
+        (json!({ "applied": "rejected" }), false),
+    ] {
+        let mut desk = changed(100);
+        desk.events([Event::DocumentUpdate {
+            document: "a".into(),
+            metadata: metadata.as_object().unwrap().clone(),
+        }]);
+        desk.keys("<alt+r>");
+        desk.later(1000);
+        desk.keys("a");
+        assert!(updates(&desk).is_empty(), "{metadata}: it is not on the disk");
+        assert!(desk.shows("1 of 3"), "{metadata}\n{}", desk.picture());
+        let target = RestoreTarget::RedoDocument {
+            turn: Turn(1),
+            document: "a".into(),
+        };
+        let is_redo = |it: &Command| matches!(it, Command::Restore(it) if it.target == target);
+        assert_eq!(desk.sent().iter().any(is_redo), is_brought, "{metadata}");
+        let said = if is_brought {
+            "a then accepts it"
+        } else {
+            "before it was written"
+        };
+        assert!(desk.shows(said), "{metadata}\n{}", desk.picture());
+    }
 }
 
 #[test]

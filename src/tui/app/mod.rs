@@ -103,6 +103,21 @@ impl App {
         Vec::new()
     }
 
+    /// Shows a toast of the top overlay, which goes with it.
+    pub fn say(&mut self, text: String) -> Vec<Effect> {
+        self.overlays.note(&text);
+        self.toast(text)
+    }
+
+    /// Removes the top overlay with what it said: its keys mean something else afterwards.
+    pub fn take_overlay(&mut self) -> Option<Box<dyn Overlay>> {
+        let said = self.overlays.take_said();
+        if said.is_some() && said == self.toast {
+            self.toast = None;
+        }
+        self.overlays.pop()
+    }
+
     /// Returns true if the draft has words that were not in its version `draft`.
     pub fn has_typed_since(&self, draft: u64) -> bool {
         !self.composer.field.is_empty() && self.composer.field.version() != draft
@@ -122,6 +137,12 @@ impl App {
         vec![Effect::Send(Command::Record(action.notice(facts)))]
     }
 
+    /// Marks something that Enter then does to the selected item, unless the focus has only just come there.
+    pub fn mark(&mut self, mark: Mark) {
+        let is_read = !self.questions.is_too_early(self.now_ms);
+        self.questions.marked = self.viewport.pane.selected.filter(|_| is_read).map(|it| (mark, it));
+    }
+
     /// Shows a toast. No effects follow.
     pub fn toast(&mut self, text: impl Into<String>) -> Vec<Effect> {
         self.toast = Some(text.into());
@@ -137,12 +158,6 @@ impl App {
     }
 
     /// Removes the toast, as a key does, unless it came a moment ago and was not read.
-    /// Marks something that Enter then does to the selected item, unless the focus has only just come there.
-    pub fn mark(&mut self, mark: Mark) {
-        let is_read = !self.questions.is_too_early(self.now_ms);
-        self.questions.marked = self.viewport.pane.selected.filter(|_| is_read).map(|it| (mark, it));
-    }
-
     pub fn drop_toast(&mut self) {
         if self.now_ms.saturating_sub(self.toast_ms) >= TOAST_MS {
             self.toast = None;

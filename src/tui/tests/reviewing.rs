@@ -168,6 +168,22 @@ fn a_yes_to_what_was_taken_back_brings_it_back() {
 }
 
 #[test]
+fn what_a_page_says_of_its_keys_goes_with_the_page() {
+    let mut desk = changed(100);
+    desk.keys("words<alt+r>");
+    desk.later(1000);
+    desk.keys("e");
+    assert!(desk.shows(crate::t!("review-enter-edits")), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert!(!desk.shows(crate::t!("review-enter-edits")), "{}", desk.picture());
+    // What was done stays to be read.
+    desk.keys("<alt+r>");
+    desk.later(1000);
+    desk.keys("+<esc>");
+    assert_eq!(desk.app.toast, Some(crate::t!("action-context-lines", count = 6usize)));
+}
+
+#[test]
 fn a_long_line_is_cut_with_a_mark_and_scrolled() {
     let mut desk = changed(90);
     desk.keys("<alt+r>j");

@@ -257,20 +257,20 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             Vec::new()
         }
         Answer::Chosen(choice) => {
-            app.overlays.pop();
+            app.take_overlay();
             chosen(app, choice)
         }
         Answer::Live(choice) => chosen(app, choice),
         Answer::Does(effect) => vec![effect],
-        Answer::Said(text) => {
-            app.toast(text);
-            Vec::new()
-        }
+        Answer::Said(text) => app.say(text),
         Answer::Typed(event) => {
-            app.overlays.pop();
+            app.take_overlay();
             begin_draft(app);
             key(app, event)
         }
+    }
+}
+
 /// Moves the focus to the draft for a letter that belongs there. The letters that were typed before it in the transcript go with it.
 fn begin_draft(app: &mut App) {
     let before = app.viewport.typed.take_before_last();
@@ -280,11 +280,8 @@ fn begin_draft(app: &mut App) {
     }
 }
 
-    }
-}
-
 fn close(app: &mut App) {
-    if let Some(overlay) = app.overlays.pop() {
+    if let Some(overlay) = app.take_overlay() {
         overlay.closed(app);
     }
 }

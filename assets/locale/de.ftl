@@ -8,6 +8,10 @@ composer-rest = { $count ->
     [one] noch 1 Zeile ↓
    *[other] noch { $count } Zeilen ↓
 }
+composer-rest-above = { $count ->
+    [one] noch 1 Zeile ↑
+   *[other] noch { $count } Zeilen ↑
+}
 composer-unseen = { $count } neu ↓
 composer-shell = läuft in der Sandbox
 composer-shell-silent = läuft in der Sandbox, das Modell sieht es nicht

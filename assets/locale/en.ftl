@@ -11,6 +11,10 @@ composer-rest = { $count ->
     [one] 1 row more ↓
    *[other] { $count } rows more ↓
 }
+composer-rest-above = { $count ->
+    [one] 1 row more ↑
+   *[other] { $count } rows more ↑
+}
 composer-unseen = { $count } new ↓
 composer-shell = runs in the sandbox
 composer-shell-silent = runs in the sandbox, hidden from the model

@@ -51,7 +51,7 @@ fn bars(app: &App) -> Bars {
     let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
     let above_draft = rule::spans(
         composer,
-        (&app.viewport, app.questions.seen.left),
+        (&app.viewport, &app.questions.seen),
         conversation,
         app.now_ms,
         columns,
@@ -216,7 +216,8 @@ impl App {
             let document = transcript.get(place).filter(|it| is_approval(it))?;
             Some((place, (self.conversation.turn_of(place), document.id.clone())))
         });
-        let before = self.questions.seen.left;
+        let told = |it: &SeenApproval| (it.left, it.is_above);
+        let before = told(&self.questions.seen);
         if let Some((place, name)) = approval {
             if self.questions.seen.name.as_ref() != Some(&name) {
                 self.questions.seen = SeenApproval {
@@ -228,7 +229,7 @@ impl App {
         } else {
             self.questions.seen = SeenApproval::default();
         }
-        if self.questions.seen.left != before {
+        if told(&self.questions.seen) != before {
             self.viewport.bars = None;
         }
     }
@@ -248,12 +249,8 @@ impl App {
         let all = pane.rows(item);
         if is_inline {
             seen.rows = all;
-        } else if let Some((first, last)) = pane.rows_in_view(item)
-            && first <= seen.rows
-        {
-            seen.rows = seen.rows.max(last + 1);
         }
-        seen.left = all.saturating_sub(seen.rows);
+        seen.note(all, pane.rows_in_view(item));
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.

@@ -63,8 +63,35 @@ pub struct SeenApproval {
     pub name: Option<(Turn, DocumentId)>,
     /// Number of its first rows that have all been on the screen.
     pub rows: usize,
-    /// Number of rows behind these.
+    /// The same of its last rows, as long as there are `of` in all.
+    pub last: usize,
+    pub of: usize,
+    /// Number of rows between these.
     pub left: usize,
+    /// They are above what is in view.
+    pub is_above: bool,
+}
+
+impl SeenApproval {
+    /// Notes that of `all` rows those from `view`'s first to its last one are on the screen.
+    pub fn note(&mut self, all: usize, view: Option<(usize, usize)>) {
+        if self.of != all {
+            (self.of, self.last) = (all, 0);
+        }
+        if let Some((first, last)) = view {
+            if first <= self.rows {
+                self.rows = self.rows.max(last + 1);
+            }
+            if last + 1 + self.last >= all {
+                self.last = self.last.max(all.saturating_sub(first));
+            }
+        }
+        if self.rows + self.last >= all {
+            self.rows = all;
+        }
+        self.left = all.saturating_sub(self.rows + self.last);
+        self.is_above = self.left > 0 && view.is_some_and(|it| it.0 >= self.rows);
+    }
 }
 
 impl Questions {

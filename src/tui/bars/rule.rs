@@ -7,7 +7,7 @@ use crate::{
     text::{Role, Sanitized, Span, width},
     transcript::Todo,
     tui::{
-        app::{Composer, Conversation, Viewport},
+        app::{Composer, Conversation, SeenApproval, Viewport},
         widgets::{
             composer::role_of,
             transcript::{Following, Item},
@@ -21,10 +21,10 @@ const OPEN_AMONG: usize = 64;
 const LEAST_PHASE: usize = 12;
 
 /// Returns the rule above the draft, `── mode ◐ phase ─────── state`. Where there is little room, the todo goes first, then
-/// the phase's figure, then the first parts of the state. `below` are the rows of an approval that were never on the screen.
+/// the phase's figure, then the first parts of the state. Of an approval that was not read as a whole it says where the rest is.
 pub fn spans(
     composer: &Composer,
-    (viewport, below): (&Viewport, usize),
+    (viewport, seen): (&Viewport, &SeenApproval),
     conversation: &Conversation,
     now_ms: u64,
     columns: usize,
@@ -66,8 +66,13 @@ pub fn spans(
         right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
     }
     right.push_progress(conversation, now_ms);
-    if below > 0 {
-        right.push(&t!("composer-rest", count = below), Role::Waiting);
+    if seen.left > 0 {
+        let text = if seen.is_above {
+            t!("composer-rest-above", count = seen.left)
+        } else {
+            t!("composer-rest", count = seen.left)
+        };
+        right.push(&text, Role::Waiting);
     }
     let mut right = right.0;
     let next = next.map_or_else(Sanitized::default, |it| {

@@ -1221,6 +1221,7 @@ footer-side-by-side = nebeneinander
 footer-context = Umgebung
 footer-turn-or-all = Runde/alles
 footer-go-there = hingehen
+footer-each-hunk = einzeln
 footer-move = bewegen
 footer-reorder = ordnen
 footer-forks = Abzweigungen

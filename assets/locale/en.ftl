@@ -1229,6 +1229,7 @@ footer-side-by-side = side by side
 footer-context = context
 footer-turn-or-all = turn or all
 footer-go-there = go there
+footer-each-hunk = each hunk
 footer-move = move
 footer-reorder = move
 footer-forks = forks

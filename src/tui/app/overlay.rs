@@ -67,6 +67,11 @@ pub trait Overlay: Any + Send {
     /// Keys and one word for what each does, for the footer; the first ones matter most.
     fn hints(&self) -> Vec<(&'static str, &'static str)>;
 
+    /// The number of first hints that decide on what is in view; none by default.
+    fn decisions(&self) -> usize {
+        0
+    }
+
     /// The content as lines of plain text, and how to go on; without the latter the overlay closes once it was read.
     /// `shown` is its last drawing.
     fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {

@@ -10,7 +10,7 @@ use crate::{
         app::{App, Focus, Mark, Mention, keymap::KeyContext},
         widgets::{
             approval_chords, approval_keys,
-            footer::{Hint, help, hint},
+            footer::{Hint, deciding, help, hint},
             staged,
         },
     },
@@ -30,7 +30,11 @@ fn context_keys() -> Hint {
 /// Returns the keys for the footer, the most important ones first.
 pub fn hints(app: &App) -> Vec<Hint> {
     if let Some(overlay) = app.overlays.last() {
-        return fixed(overlay.hints());
+        let mut hints = fixed(overlay.hints());
+        for hint in hints.iter_mut().take(overlay.decisions()) {
+            hint.decides = true;
+        }
+        return hints;
     }
     let mention = app.composer.mention.as_ref();
     if mention.is_some_and(Mention::is_shown) {
@@ -52,17 +56,23 @@ pub fn hints(app: &App) -> Vec<Hint> {
         let document = app.conversation.transcript.get(place);
         let is_question = document.is_some_and(|it| !is_approval(it));
         let keys = match document.filter(|it| is_approval(it)) {
-            Some(document) => hint(approval_keys(document), t!("footer-answer")),
+            Some(document) => deciding(approval_keys(document), t!("footer-answer")),
             None => hint("↑↓", t!("footer-choose")),
         };
         let enter = is_question.then(|| hint("enter", t!("footer-answer")));
-        let context = document.filter(|it| staged(it).is_some()).map(|_| context_keys());
+        let is_change = document.is_some_and(|it| staged(it).is_some());
+        let change = is_change.then(|| [hint("r", t!("footer-each-hunk")), context_keys()]);
         let ways = [
             hint("tab", t!("footer-composer")),
             hint("esc", t!("question-key-later")),
             help("f1", t!("footer-keys")),
         ];
-        return enter.into_iter().chain([keys]).chain(context).chain(ways).collect();
+        return enter
+            .into_iter()
+            .chain([keys])
+            .chain(change.into_iter().flatten())
+            .chain(ways)
+            .collect();
     }
     if let Some((mark, _)) = &app.questions.marked {
         let does = match mark {
@@ -172,9 +182,8 @@ pub fn hints(app: &App) -> Vec<Hint> {
         keys.first().map(ToString::to_string).unwrap_or_default().into()
     };
     let named = names.iter().map(|&(action, word)| Hint {
-        key: key(action),
-        word,
         action,
+        ..hint(key(action), word)
     });
     // Where messages are not sent, no key sends them.
     let sends = app.conversation.about.written_elsewhere.is_none();
@@ -194,6 +203,12 @@ pub fn hints(app: &App) -> Vec<Hint> {
     {
         // Enter opens a choice, which is not what one expects: it stays where there is little room.
         (send.word, send.action) = (t!("footer-note"), "");
+    }
+    if !app.composer.field.is_empty()
+        && let Some(send) = hints.iter_mut().find(|it| it.action == "send")
+    {
+        // With a draft Enter does something: the key for a new line goes first.
+        send.action = "";
     }
     if app.conversation.waits_for_trust() {
         hints.retain(|it| it.action != "focus");
@@ -219,7 +234,11 @@ pub fn hints(app: &App) -> Vec<Hint> {
         let mut chords = approval_chords(&view);
         // Where there is little room, the one that allows more goes first.
         chords.sort_by_key(|it| it.0 == "alt+a");
-        hints.splice(0..0, chords.into_iter().map(|(chord, does)| hint(chord, does)));
+        let chords = chords.into_iter().map(|(chord, does)| match chord {
+            "alt+a" => hint(chord, does),
+            _ => deciding(chord, does),
+        });
+        hints.splice(0..0, chords);
     }
     hints
 }

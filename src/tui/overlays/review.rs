@@ -88,6 +88,8 @@ struct ChangeList {
     changes: Vec<ChangeId>,
     /// Documents whose writing the user approved.
     allowed: BTreeSet<DocumentIndex>,
+    /// One of the changes is on the disk.
+    is_written: bool,
     /// Index in `changes` of the first change of each file, and the file's path.
     files: Vec<(usize, String)>,
     at: usize,
@@ -185,6 +187,8 @@ impl ChangeList {
             }
         }
         self.changes = sorted.into_iter().map(|it| it.2).collect();
+        let is_written = |it: &ChangeId| transcript.get(it.place).is_some_and(|it| it.kind == Kind::FileEdit);
+        self.is_written = self.changes.iter().any(is_written);
         // The next change takes the place of one that is gone.
         let found = after
             .iter()
@@ -395,6 +399,7 @@ impl Review {
             turn,
             changes: Vec::new(),
             allowed: BTreeSet::new(),
+            is_written: false,
             files: Vec::new(),
             at: 0,
         };
@@ -436,6 +441,7 @@ impl Review {
             turn: 0,
             changes: Vec::new(),
             allowed: BTreeSet::new(),
+            is_written: false,
             files: Vec::new(),
             at: 0,
         };
@@ -752,20 +758,28 @@ impl Overlay for Review {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        vec![
+        let commit = ("C", t!("footer-commit"));
+        let keys = [
             ("a", t!("footer-accept")),
             ("r", t!("footer-reject")),
-            ("C", t!("footer-commit")),
-            ("e", t!("footer-edit")),
-            ("c", t!("footer-comment")),
-            ("A", t!("footer-accept-all")),
             ("j k", t!("footer-hunk")),
+            commit,
+            ("c", t!("footer-comment")),
+            ("e", t!("footer-edit")),
+            ("A", t!("footer-accept-all")),
             ("J K", t!("footer-file")),
             ("u", t!("footer-side-by-side")),
             ("+ -", t!("footer-context")),
             ("s", t!("footer-turn-or-all")),
             ("esc", t!("footer-back")),
-        ]
+        ];
+        // What is not written yet is not committed, either.
+        let is_shown = |it: &(&str, &str)| *it != commit || self.changes.is_written;
+        keys.into_iter().filter(is_shown).collect()
+    }
+
+    fn decisions(&self) -> usize {
+        2
     }
 
     fn keys_of(&mut self, line: &str, is_typed: bool) -> Result<Vec<KeyCode>, String> {

@@ -80,7 +80,7 @@ fn every_footer_leads_to_the_help_at_40_columns() {
             app.keys(moves);
             let picture = app.picture();
             let footer = picture.lines().last().unwrap_or_default();
-            let help = ["f1 keys", "? keys"].into_iter().find(|it| footer.contains(it));
+            let help = ["f1 keys", "? keys", "f1"].into_iter().find(|it| footer.contains(it));
             let help = help.unwrap_or_else(|| panic!("{}{moves}:\n{picture}", state.name));
             let mut app = TestApp::new(40, 24);
             (state.open)(&mut app);
@@ -384,6 +384,16 @@ fn the_footer_and_a_waiting_plan_name_their_keys() {
     assert!(footer(&mut app).contains("enter remember or send"), "{}", app.picture());
     app.keys("<ctrl+u>hi");
     assert!(footer(&mut app).contains("enter send"), "{}", app.picture());
+}
+
+#[test]
+fn with_a_draft_the_key_that_sends_it_is_shown_before_the_one_for_a_new_line() {
+    let footer = |app: &TestApp| app.picture().lines().last().unwrap_or_default().to_owned();
+    let mut app = TestApp::new(80, 24);
+    assert!(!footer(&app).contains("enter send"), "{}", footer(&app));
+    app.keys("words");
+    let shown = footer(&app);
+    assert!(shown.contains("enter send") && !shown.contains("newline"), "{shown}");
 }
 
 #[test]

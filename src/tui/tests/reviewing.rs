@@ -168,6 +168,36 @@ fn a_yes_to_what_was_taken_back_brings_it_back() {
 }
 
 #[test]
+fn the_footer_of_the_review_shows_what_decides_and_what_is_possible() {
+    let footer = |desk: &TestApp| desk.picture().lines().last().unwrap_or_default().trim().to_owned();
+    let mut desk = changed(80);
+    desk.keys("<alt+r>");
+    let shown = footer(&desk);
+    assert!(
+        shown.starts_with("a accept   r reject   j k hunk   C commit   "),
+        "{shown}"
+    );
+    let mut desk = changed(40);
+    desk.keys("<alt+r>");
+    assert_eq!(footer(&desk), "a accept   r reject   esc back   f1");
+    let mut desk = changed(30);
+    desk.keys("<alt+r>");
+    assert_eq!(footer(&desk), "a accept   r reject   f1");
+    // Nothing is written yet: there is nothing to commit.
+    let desk = staged(120);
+    assert!(footer(&desk).contains("j k hunk   c comment"), "{}", footer(&desk));
+    // The key that decides on each hunk is named on the card.
+    let mut desk = asked(120);
+    desk.later(1000);
+    desk.keys("<esc><tab>");
+    assert!(
+        footer(&desk).contains("r each hunk   + - context"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
 fn what_a_page_says_of_its_keys_goes_with_the_page() {
     let mut desk = changed(100);
     desk.keys("words<alt+r>");

@@ -1037,9 +1037,9 @@ commit-left-out = ausgelassen: { $what }
 commit-author = Autor: { $author }
 commit-hooks = Git startet diese Hooks und Filter: { $hooks }
 commit-signs = Signiert den Commit, wie dein git eingestellt ist
-commit-note = Schreibt eine Notiz in refs/notes/sheaf, außer mit commit.note = off.
-commit-note-short = Darin: Dateien, Zeilen, Adressen, Modell und die erste Zeile deiner Nachricht.
-commit-note-full = Darin: Dateien, Zeilen, Adressen, Modell und deine ganze Nachricht.
+commit-note = Schreibt auch eine Notiz in refs/notes/sheaf (commit.note = off: keine):
+commit-note-short = Dateien, Zeilen, Adressen, Modell und die erste Zeile deiner Nachricht.
+commit-note-full = Dateien, Zeilen, Adressen, Modell und deine ganze Nachricht.
 commit-no-push = Nichts wird gepusht. Was du sonst geändert oder vorgemerkt hast, bleibt.
 commit-done-said = committet: { $commit }: { $said }
 diff-title = Änderungen seit dem letzten Commit

@@ -1040,9 +1040,9 @@ commit-left-out = left out: { $what }
 commit-author = Author: { $author }
 commit-hooks = Git runs these hooks and filters: { $hooks }
 commit-signs = Signs the commit, as your git is configured to
-commit-note = Adds a note in refs/notes/sheaf, unless commit.note = off.
-commit-note-short = It has files, lines, addresses, the model and your message's first line.
-commit-note-full = It has files, lines, addresses, the model and your whole message.
+commit-note = Also writes a note in refs/notes/sheaf (commit.note = off: none):
+commit-note-short = files, lines, addresses, model and the first line of your message.
+commit-note-full = files, lines, addresses, model and your whole message.
 commit-no-push = Nothing is pushed. Your other changes stay staged or unstaged.
 commit-done-said = committed { $commit }: { $said }
 diff-title = Changes since the last commit

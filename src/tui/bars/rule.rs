@@ -11,6 +11,7 @@ use crate::{
         widgets::{
             composer::role_of,
             transcript::{Following, Item},
+            with_code,
         },
     },
 };
@@ -242,7 +243,9 @@ fn todo(conversation: &Conversation) -> Option<String> {
     let current = todos.list.iter().find(is_current);
     let current = current.or_else(|| todos.list.iter().find(|it| !conversation.is_busy() && is_next(it)))?;
     let place = (done + 1).min(count);
-    let words = width::cut_end(&Sanitized::line(&current.content), 40);
+    let words = with_code(&Sanitized::line(&current.content), Role::Dim);
+    let words: String = words.iter().map(|it| it.text.as_str()).collect();
+    let words = width::cut_end(&words, 40);
     Some(t!("phase-todo", place = place, count = count, todo = words.as_str()))
 }
 

@@ -397,6 +397,40 @@ fn with_a_draft_the_key_that_sends_it_is_shown_before_the_one_for_a_new_line() {
 }
 
 #[test]
+fn no_marks_of_code_are_shown_in_what_waits_or_failed() {
+    let mut app = TestApp::new(100, 30);
+    begun(&mut app);
+    let error = json!({ "errorCode": "LLM_AUTH", "source": "llm",
+        "details": "the server says: no\ncheck the key: `sheaf login` shows where it comes from" });
+    app.events(document("1", "error", Some("Wrong key"), error));
+    ended(&mut app, FinishReason::Error);
+    assert!(app.shows("check the key: sheaf login shows"), "{}", app.picture());
+
+    let mut app = TestApp::new(100, 30);
+    approval(
+        &mut app,
+        json!({ "type": "terminal_command", "why": "So that `cart` is built", "metadata": { "command": "git push" } }),
+    );
+    assert!(app.shows("So that cart is built"), "{}", app.picture());
+
+    let mut app = TestApp::new(100, 30);
+    begun(&mut app);
+    let todo = |id: &str, status: &str| json!({ "id": id, "content": format!("Add `{id}`"), "status": status });
+    let todos = json!([todo("one", "completed"), todo("two", "in_progress")]);
+    let plan = json!({ "title": "Sums", "overview": "All of `sum`.", "todos": todos });
+    app.events(document("1", "plan", Some("Do it."), plan));
+    ended(&mut app, FinishReason::AwaitingInput);
+    for text in ["All of sum.", "Add one", "Add two"] {
+        assert!(app.shows(text), "{text}\n{}", app.picture());
+    }
+    app.events([Event::UserMessage(Message::user("on"))]);
+    app.events(document("2", "text", Some("Well."), Value::Null));
+    ended(&mut app, FinishReason::Stop);
+    assert!(app.shows("2 of 2 · Add two"), "{}", app.picture());
+    assert!(!app.picture().contains('`'), "{}", app.picture());
+}
+
+#[test]
 fn an_answered_value_that_is_cut_says_so() {
     let mut app = TestApp::new(40, 24);
     begun(&mut app);

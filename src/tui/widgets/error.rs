@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     DocumentKind, Fold, Key, Leaf, RenderContext, copy,
-    heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
+    heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, with_code, word},
     value::{ValueFrame, text_rows},
 };
 use crate::{
@@ -66,6 +66,9 @@ const REASONS: &[(&str, &str)] = &[
     ("CANCELLED", "reason-cancelled"),
 ];
 
+/// Bytes of details up to which they are words for a person, and no output.
+const MOST_SAID: usize = 1000;
+
 /// Returns in a few words why a tool failed. `None` for codes that say less than the tool itself.
 pub(super) fn reason(code: &str) -> Option<Sanitized> {
     let (_, id) = REASONS.iter().find(|it| it.0 == code)?;
@@ -119,7 +122,7 @@ impl DocumentKind for Error<'_> {
             "" => Sanitized::literal(t!("error-without-message")),
             text => Sanitized::new(text),
         };
-        let title = [Span::new(message, Role::Strong).bold()];
+        let title: Vec<Span> = with_code(&message, Role::Strong).into_iter().map(Span::bold).collect();
         let word = word(t!("error-word"));
         let under = gap(width(&word.text));
         let mut rows = titled(&title, &[word], &[under], facts(self), context.width);
@@ -131,9 +134,9 @@ impl DocumentKind for Error<'_> {
                 indent: &[],
                 role: Role::Dim,
             };
-            rows.extend(text_rows(details, frame));
+            rows.extend(detail_rows(details, frame));
         }
-        let said = Span::new(Sanitized::new(if is_sentence { details } else { "" }), Role::Dim);
+        let said = with_code(&Sanitized::new(if is_sentence { details } else { "" }), Role::Dim);
         rows.extend(next_step(said, self, context));
         Leaf::block(sign("✗", Role::Error), rows)
     }
@@ -184,7 +187,16 @@ fn facts(error: &Error<'_>) -> Facts {
     facts
 }
 
-/// The key that tries again, with the way to it while the focus is elsewhere.
+/// Details of several lines, which end with what to do. Long ones are shown as they are.
+fn detail_rows(details: &str, frame: ValueFrame<'_>) -> Vec<StyledLine> {
+    if details.len() > MOST_SAID {
+        return text_rows(details, frame);
+    }
+    let lines = details.lines().map(|it| with_code(&Sanitized::new(it), frame.role));
+    lines.flat_map(|it| wrap(&it, frame.columns, &[], &[])).collect()
+}
+
+/// The key that tries again, with the way to it from where the focus is.
 pub(super) fn retry_key(context: &RenderContext<'_>) -> Vec<Span> {
     let name = if context.selected { "r" } else { t!("key-tab-retry") };
     key(name, t!("key-retry"), Role::Error)
@@ -203,7 +215,7 @@ fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<Sty
         if !spans.is_empty() {
             spans.push(gap(1));
         }
-        spans.push(sign(locale::text(step), Role::Dim));
+        spans.extend(with_code(&Sanitized::literal(locale::text(step)), Role::Dim));
     }
     // An old failure is history: only the last turn can be tried again.
     let mut rows = if spans.is_empty() {

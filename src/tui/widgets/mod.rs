@@ -77,7 +77,7 @@ pub use copy::{code_only, copy_text, markdown};
 pub use error::{error_leaves_out, is_retryable};
 pub use file_edit::{below, joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
-pub use heading::{TYPING, key, key_at};
+pub use heading::{TYPING, key, key_at, with_code};
 
 pub use action::{ActionWidget, action_line};
 pub use ending::EndingWidget;

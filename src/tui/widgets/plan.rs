@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     DocumentKind, DocumentState, Key, Leaf, MEASURE, RenderContext, copy,
-    heading::{Facts, Weight, gap, heading, key, line, put_key, sign, titled, word},
+    heading::{Facts, Weight, gap, heading, key, line, put_key, sign, titled, with_code, word},
     seed,
     todo::{self, Item},
 };
@@ -128,7 +128,7 @@ fn head(plan: &Plan<'_>, document: &Document, look: &RenderContext<'_>) -> Vec<S
     let mut rows = titled(&[title], &[word], &[under], facts(plan, document, look), columns);
     if !plan.overview.trim().is_empty() {
         rows.extend(wrap(
-            &[Span::new(Sanitized::new(plan.overview.trim()), Role::Text)],
+            &with_code(&Sanitized::new(plan.overview.trim()), Role::Text),
             columns.min(MEASURE),
             &[],
             &[],

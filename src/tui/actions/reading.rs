@@ -44,11 +44,9 @@ pub const NEXT_ERROR: Action = Action::new("next.error", "", |app, _| go_round(a
 
 pub const PREVIOUS_ERROR: Action = Action::new("previous.error", "", |app, _| go_round(app, false, is_failure));
 
-pub const NEXT_QUESTION: Action = Action::new("next.question", "", |app, _| {
-    match app.conversation.transcript.open_question() {
-        Some(place) => select(app, Item::Document(place)),
-        None => app.toast(t!("action-no-question")),
-    }
+pub const NEXT_QUESTION: Action = Action::new("next.question", "", |app, _| match app.conversation.waiting() {
+    Some(place) => select(app, Item::Document(place)),
+    None => app.toast(t!("action-no-question")),
 });
 
 pub const LINE_UP: Action = Action::new("line.up", "", |app, _| scroll(app, -1));

@@ -152,6 +152,7 @@ impl<'a> Scene<'a> {
             width: usize::from(width),
             fold: Fold::Full,
             selected: false,
+            elsewhere: false,
             read_only: false,
             joined: false,
             context: ContextLines::new(self.context_lines),

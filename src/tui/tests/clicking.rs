@@ -431,6 +431,47 @@ fn no_marks_of_code_are_shown_in_what_waits_or_failed() {
 }
 
 #[test]
+fn printed_keys_lead_there_from_where_the_focus_is() {
+    let plan = STATES.iter().find(|it| it.name == "plan").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    app.exchange("before", &["something"]);
+    (plan.open)(&mut app);
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("k");
+    assert!(
+        app.shows("w, then b build") && !app.shows("tab, then b"),
+        "{}",
+        app.picture()
+    );
+    app.keys("w");
+    app.later(1000);
+    app.keys("b");
+    assert!(app.shows("enter build"), "{}", app.picture());
+
+    let error = STATES.iter().find(|it| it.name == "error with retry").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    app.exchange("before", &["something"]);
+    (error.open)(&mut app);
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("[[");
+    assert!(
+        app.shows("G, then r retry") && !app.shows("tab, then r"),
+        "{}",
+        app.picture()
+    );
+    app.keys("G");
+    app.later(1000);
+    app.keys("r<enter>");
+    let sent = app.sent();
+    let [Command::Submit(submit)] = sent.as_slice() else {
+        panic!("{sent:?}\n{}", app.picture())
+    };
+    assert_eq!(submit.message.content, "go");
+}
+
+#[test]
 fn an_answered_value_that_is_cut_says_so() {
     let mut app = TestApp::new(40, 24);
     begun(&mut app);

@@ -159,7 +159,9 @@ impl DocumentKind for Error<'_> {
     }
 
     fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
-        (key.newest, key.selected) = (context.newest, context.newest && context.selected);
+        key.newest = context.newest;
+        key.selected = context.newest && context.selected;
+        key.elsewhere = context.newest && context.elsewhere;
     }
 
     fn copy_text(&self, _: &Document) -> Sanitized {
@@ -198,19 +200,20 @@ fn detail_rows(details: &str, frame: ValueFrame<'_>) -> Vec<StyledLine> {
 
 /// The key that tries again, with the way to it from where the focus is.
 pub(super) fn retry_key(context: &RenderContext<'_>) -> Vec<Span> {
-    let name = if context.selected { "r" } else { t!("key-tab-retry") };
+    let name = match (context.selected, context.elsewhere) {
+        (true, _) => "r",
+        (false, true) => t!("key-end-retry"),
+        (false, false) => t!("key-tab-retry"),
+    };
     key(name, t!("key-retry"), Role::Error)
 }
 
 /// The next step, after details that are a sentence.
-fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
+fn next_step(said: Vec<Span>, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
     // What our own agent and links report ends with what to do.
     let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();
     let step = STEPS.iter().find(|(name, _, _)| *name == error.code && !says_it_itself);
-    let mut spans = Vec::new();
-    if !said.text.is_empty() {
-        spans.push(said);
-    }
+    let mut spans = said;
     if let Some((_, step, _)) = step.filter(|(_, step, _)| !step.is_empty()) {
         if !spans.is_empty() {
             spans.push(gap(1));

@@ -99,6 +99,8 @@ pub struct RenderContext<'a> {
     pub fold: Fold,
     /// The reader is on this document: hints about keys may show.
     pub selected: bool,
+    /// The reader is on another document: the keys that lead here are others than from the draft.
+    pub elsewhere: bool,
     /// The answer's mode changes nothing on disk: what does so all the same is marked.
     pub read_only: bool,
     /// The document before this one is the same file and call: its header stands for this hunk too.
@@ -322,6 +324,7 @@ struct Key {
     width: usize,
     fold: Fold,
     selected: bool,
+    elsewhere: bool,
     read_only: bool,
     joined: bool,
     context: ContextLines,

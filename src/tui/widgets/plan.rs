@@ -66,6 +66,7 @@ impl DocumentKind for Plan<'_> {
         key.newest = context.newest;
         key.waits = context.waits;
         key.selected = context.selected;
+        key.elsewhere = context.waits && context.elsewhere;
         key.todo = context.todo;
         if is_live(document, context) {
             key.todos = 1 + context.todos.version;
@@ -204,7 +205,12 @@ fn keys(look: &RenderContext<'_>, document: &Document) -> Vec<StyledLine> {
         return Vec::new();
     }
     if !look.selected {
-        let way = key(t!("key-tab-build"), t!("plan-key-build"), Role::Waiting);
+        let name = if look.elsewhere {
+            t!("key-waiting-build")
+        } else {
+            t!("key-tab-build")
+        };
+        let way = key(name, t!("plan-key-build"), Role::Waiting);
         let rows = [StyledLine::blank(), line(&way, Facts::default(), look.width)];
         return if look.waits { rows.to_vec() } else { Vec::new() };
     }

@@ -30,8 +30,10 @@ pub fn mark_retry(app: &mut App) -> Vec<Effect> {
     if message(app).is_none() {
         return app.toast(t!("action-no-message"));
     }
-    app.mark(Mark::Retry);
-    Vec::new()
+    if app.mark(Mark::Retry) {
+        return Vec::new();
+    }
+    (RETRY.run)(app, "")
 }
 
 /// The message of the selected turn, else of the last one.

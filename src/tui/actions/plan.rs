@@ -47,8 +47,8 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
 
 /// Marks the plan, so that Enter builds it.
 pub const MARK: Action = Action::new("plan.mark", "", |app, _| {
-    if plan(app).is_some() {
-        app.mark(Mark::Build);
+    if plan(app).is_some() && !app.mark(Mark::Build) {
+        return (BUILD.run)(app, "");
     }
     Vec::new()
 });
@@ -89,7 +89,16 @@ pub const COMMENT: Action = Action::new("plan.comment", "", |app, _| {
     Vec::new()
 });
 
+/// Marks the plan, so that Enter opens it in the editor.
 pub const EDIT: Action = Action::new("plan.edit", "", |app, _| {
+    if editable(app).is_none() || app.mark(Mark::EditPlan) {
+        return Vec::new();
+    }
+    edit(app)
+});
+
+/// Opens the plan in the user's editor.
+pub fn edit(app: &mut App) -> Vec<Effect> {
     let Some(place) = editable(app) else { return Vec::new() };
     let Some(document) = app.conversation.transcript.get(place) else {
         return Vec::new();
@@ -105,7 +114,7 @@ pub const EDIT: Action = Action::new("plan.edit", "", |app, _| {
         document: document.id.clone(),
         text: plan_file::write(&plan),
     }]
-});
+}
 
 pub const TODO_NEXT: Action = Action::new("todo.next", "", |app, _| {
     let count = app.conversation.transcript.todos.list.len();
@@ -146,9 +155,11 @@ pub const TODO_REMOVE: Action = Action::new("todo.remove", "", |app, _| {
     let Some(todo) = app.viewport.pane.todo.and_then(|it| list.get(it)) else {
         return app.hint(t!("action-choose-a-todo"));
     };
-    let mark = Mark::RemoveTodo(todo.id.clone());
-    app.mark(mark);
-    Vec::new()
+    let id = todo.id.clone();
+    if app.mark(Mark::RemoveTodo(id.clone())) {
+        return Vec::new();
+    }
+    remove_todo(app, &id)
 });
 
 /// Deletes the selected todo, if it is the one with this id.

@@ -4,7 +4,7 @@ use crate::{
     protocol::{Kind, View},
     t,
     tui::{
-        app::{Action, App, Effect, Focus},
+        app::{Action, App, Effect, Focus, Mark},
         overlays::Picker,
         places,
         widgets::{
@@ -174,7 +174,15 @@ pub const OPEN: Action = Action::new("open", "", |app, _| {
     match places.len() {
         0 => app.toast(t!("action-names-no-file")),
         1 => {
+            // A letter opens no other program: somebody may be writing a sentence.
             let (path, line) = places.remove(0);
+            let mark = Mark::Open {
+                path: path.clone(),
+                line,
+            };
+            if app.mark(mark) {
+                return Vec::new();
+            }
             vec![Effect::OpenFile { path, line }]
         }
         _ => app.open(Picker::places(places)),

@@ -137,10 +137,18 @@ impl App {
         vec![Effect::Send(Command::Record(action.notice(facts)))]
     }
 
-    /// Marks something that Enter then does to the selected item, unless the focus has only just come there.
-    pub fn mark(&mut self, mark: Mark) {
+    /// Marks something that Enter then does to the selected item, unless the focus has only just come there. Returns false if the
+    /// focus is on the draft: what was chosen in the palette is done at once.
+    pub fn mark(&mut self, mark: Mark) -> bool {
         let is_read = !self.questions.is_too_early(self.now_ms);
-        self.questions.marked = self.viewport.pane.selected.filter(|_| is_read).map(|it| (mark, it));
+        let is_here = self.viewport.focus == Focus::Transcript;
+        self.questions.marked = self
+            .viewport
+            .pane
+            .selected
+            .filter(|_| is_read && is_here)
+            .map(|it| (mark, it));
+        is_here
     }
 
     /// Shows a toast. No effects follow.

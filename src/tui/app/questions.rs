@@ -24,6 +24,10 @@ pub const TOO_EARLY_MS: u64 = 300;
 pub enum Mark {
     /// Builds the plan.
     Build,
+    /// Opens the plan in the user's editor.
+    EditPlan,
+    /// Opens a file in the user's editor, at a line.
+    Open { path: String, line: Option<u64> },
     /// Sends the message of the turn again.
     Retry,
     /// Deletes the todo with this id from the plan.
@@ -40,7 +44,7 @@ pub struct Questions {
     pub took_focus: bool,
     /// The focus was moved to what waits: it goes back to the draft when that is over.
     pub has_focus: bool,
-    /// What the next Enter does, and the item that it does it to.
+    /// The action of the next Enter, and the item that it is done to.
     pub marked: Option<(Mark, Item)>,
     /// The disk's text where documents cite it.
     pub cited: HashMap<(Turn, DocumentId), Citation>,

@@ -77,6 +77,8 @@ pub fn hints(app: &App) -> Vec<Hint> {
     if let Some((mark, _)) = &app.questions.marked {
         let does = match mark {
             Mark::Build => t!("footer-build"),
+            Mark::EditPlan => t!("footer-edit"),
+            Mark::Open { .. } => t!("footer-open"),
             Mark::Retry => t!("key-retry"),
             Mark::RemoveTodo(_) => t!("footer-remove"),
         };

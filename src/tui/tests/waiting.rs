@@ -507,6 +507,34 @@ fn a_sentence_after_tab_loses_no_letter() {
     }
 }
 
+/// The editor would take the rest of the sentence as commands.
+#[test]
+fn no_letter_alone_opens_another_program() {
+    let is_opened = |app: &TestApp| {
+        let is_program = |it: &Effect| matches!(it, Effect::OpenFile { .. } | Effect::EditPlan { .. });
+        app.front.effects.iter().any(is_program)
+    };
+    let named = |app: &mut TestApp| app.exchange("go", &["`src/cart.rs:3` holds it."]);
+    for (open, key, text) in [
+        (named as fn(&mut TestApp), "o", "now do the same"),
+        (plan, "e", "explain how"),
+    ] {
+        let mut app = TestApp::new(100, 30);
+        open(&mut app);
+        app.keys("<tab>");
+        app.later(1000);
+        type_in(&mut app, text.bytes().map(|it| vec![it]).collect());
+        assert_eq!(app.app.composer.field.text(), text);
+        assert!(!is_opened(&app), "{key}");
+        app.keys("<tab>");
+        app.later(1000);
+        app.keys(key);
+        assert!(!is_opened(&app), "{key}\n{}", app.picture());
+        app.keys("<enter>");
+        assert!(is_opened(&app), "{key}\n{}", app.picture());
+    }
+}
+
 #[test]
 fn letters_that_moved_about_are_no_beginning_of_a_message() {
     // After another key, after a pause, and of a key that is held.

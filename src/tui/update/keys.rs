@@ -99,6 +99,8 @@ const TARGETS: &[KeyTarget] = &[
             let confirms = event.code == KeyCode::Enter && event.modifiers.is_empty() && is_here;
             confirms.then(|| match mark {
                 Mark::Build => actions::plan::BUILD.go(app, ""),
+                Mark::EditPlan => actions::plan::edit(app),
+                Mark::Open { path, line } => vec![Effect::OpenFile { path, line }],
                 Mark::Retry => actions::answer::RETRY.go(app, ""),
                 Mark::RemoveTodo(id) => actions::plan::remove_todo(app, &id),
             })

@@ -57,7 +57,7 @@ pub struct Passing {
 struct KnownSession {
     key: i64,
     bytes: i64,
-    changed: i64,
+    modified: i64,
     last_ms: i64,
 }
 
@@ -151,7 +151,7 @@ impl Cache {
     fn keep(&mut self, known: &HashMap<String, Listed>, listed: &[Listed]) -> rusqlite::Result<()> {
         let is_kept = |it: &&Listed| {
             let old = known.get(&it.session.id);
-            old.is_none_or(|old| (old.bytes, old.changed) != (it.bytes, it.changed))
+            old.is_none_or(|old| (old.bytes, old.modified) != (it.bytes, it.modified))
         };
         let new: Vec<&Listed> = listed.iter().filter(is_kept).collect();
         let there: HashSet<&str> = listed.iter().map(|it| it.session.id.as_str()).collect();
@@ -234,7 +234,7 @@ impl Cache {
             let known = KnownSession {
                 key: it.get(1)?,
                 bytes: it.get(2)?,
-                changed: it.get(3)?,
+                modified: it.get(3)?,
                 last_ms: it.get(4)?,
             };
             Ok((it.get(0)?, known))
@@ -288,7 +288,7 @@ impl Cache {
 
 impl KnownSession {
     fn is_of(&self, it: &Listed) -> bool {
-        (self.bytes, self.changed) == (it.bytes as i64, it.changed as i64)
+        (self.bytes, self.modified) == (it.bytes as i64, it.modified as i64)
     }
 }
 
@@ -321,7 +321,7 @@ fn take_in(transaction: &Transaction<'_>, store: &Store, it: &Listed, numbers: &
     put.execute(params![
         it.session.id,
         it.bytes as i64,
-        it.changed as i64,
+        it.modified as i64,
         last_ms as i64
     ])?;
     let mut said = transaction.prepare("INSERT INTO said (rowid, text) VALUES (?1, ?2)")?;

@@ -21,18 +21,34 @@ const TOO_WIDE: &str = "▯";
 /// that the width made have [`StyledLine::continues`]. There is always at least one row. Links stay on
 /// every row that they reach.
 pub fn wrap(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<StyledLine> {
-    lay(spans, width, first_indent, rest_indent, true)
+    lay(spans, width, first_indent, rest_indent, Breaks::Words)
 }
 
-/// Like [`wrap`], but for code: rows are filled to the last column, and spaces count as much as letters.
+/// Like [`wrap`], but for output: rows are filled to the last column, as a terminal does, and spaces count as much as letters.
 pub fn wrap_hard(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<StyledLine> {
-    lay(spans, width, first_indent, rest_indent, false)
+    lay(spans, width, first_indent, rest_indent, Breaks::Anywhere)
+}
+
+/// Like [`wrap_hard`], but for code: where a space is in the last third of a row, the row ends behind it.
+pub fn wrap_code(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<StyledLine> {
+    lay(spans, width, first_indent, rest_indent, Breaks::LateSpaces)
+}
+
+/// The places at which a row may end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Breaks {
+    /// Between words, whose spaces are swallowed.
+    #[default]
+    Words,
+    /// Behind a space in the last third of a row, else anywhere.
+    LateSpaces,
+    Anywhere,
 }
 
 /// Like [`wrap`] without indents; also returns the spans of the last row. Wrapping them with the text after them
 /// gives the rows from there on.
 pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<Span>) {
-    let mut paragraph = Paragraph::new(spans, width.max(1), &[], &[], true);
+    let mut paragraph = Paragraph::new(spans, width.max(1), &[], &[], Breaks::Words);
     for span in 0..spans.len() {
         paragraph.push_span(span);
     }
@@ -45,7 +61,7 @@ pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<S
     (paragraph.rows, rest)
 }
 
-fn lay(spans: &[Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], words: bool) -> Vec<StyledLine> {
+fn lay(spans: &[Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], breaks: Breaks) -> Vec<StyledLine> {
     let expanded: Vec<Span>;
     let spans = if spans.iter().any(|it| it.text.contains('\t')) {
         expanded = without_tabs(spans);
@@ -53,7 +69,7 @@ fn lay(spans: &[Span], columns: usize, first_indent: &[Span], rest_indent: &[Spa
     } else {
         spans
     };
-    let mut paragraph = Paragraph::new(spans, columns.max(1), first_indent, rest_indent, words);
+    let mut paragraph = Paragraph::new(spans, columns.max(1), first_indent, rest_indent, breaks);
     if paragraph.fits() {
         return vec![paragraph.whole()];
     }
@@ -118,7 +134,7 @@ struct Break {
 struct Paragraph<'a> {
     spans: &'a [Span],
     indents: Indents,
-    words: bool,
+    breaks: Breaks,
     rows: Vec<StyledLine>,
     /// Start of the last row of `rows`; `ended` is its end.
     last: Option<TextPosition>,
@@ -151,12 +167,14 @@ struct Filling {
     gap: Option<Break>,
     /// The last break inside the word after `gap`.
     joint: Option<Break>,
+    /// There is more than spaces on the row.
+    has_sign: bool,
     /// Spaces did not fit any more: the next sign belongs to the next row.
     full: bool,
 }
 
 impl<'a> Paragraph<'a> {
-    fn new(spans: &'a [Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], words: bool) -> Self {
+    fn new(spans: &'a [Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], breaks: Breaks) -> Self {
         // A sign can take two columns, so they are kept free where there are two.
         let kept = (columns / 3).max(2).min(columns);
         let indent = |spans: &[Span]| {
@@ -174,7 +192,7 @@ impl<'a> Paragraph<'a> {
                 first_room,
                 rest_room,
             },
-            words,
+            breaks,
             ..Self::default()
         }
     }
@@ -238,7 +256,7 @@ impl<'a> Paragraph<'a> {
             self.previous = None;
             return;
         }
-        if self.words && grapheme.text == " " {
+        if self.breaks == Breaks::Words && grapheme.text == " " {
             self.push_space(span, grapheme);
         } else {
             self.push_sign(span, grapheme);
@@ -263,7 +281,7 @@ impl<'a> Paragraph<'a> {
     fn push_sign(&mut self, span: usize, grapheme: &Grapheme<'_>) {
         if self.line.full {
             self.end_visible();
-        } else if self.words
+        } else if self.breaks == Breaks::Words
             && let (Some(before), Some(after)) = (self.previous, grapheme.text.chars().next())
         {
             if may_part(before, after) {
@@ -273,7 +291,12 @@ impl<'a> Paragraph<'a> {
                 self.line.joint = self.here();
             }
         }
+        let is_space = grapheme.text == " ";
         while self.line.columns > 0 && self.line.columns + grapheme.width > self.room() {
+            if is_space {
+                // The word before it fits.
+                self.line.gap = None;
+            }
             match self.line.gap.take().or_else(|| self.line.joint.take()) {
                 Some(at) => self.end_row_at(at),
                 None => self.end_visible(),
@@ -281,6 +304,11 @@ impl<'a> Paragraph<'a> {
         }
         self.add(span, grapheme);
         self.line.visible = self.reach();
+        self.line.has_sign |= !is_space;
+        let is_late = self.line.columns * 3 >= self.room() * 2;
+        if self.breaks == Breaks::LateSpaces && is_space && is_late && self.line.has_sign {
+            self.line.gap = self.here();
+        }
     }
 
     fn add(&mut self, span: usize, grapheme: &Grapheme<'_>) {
@@ -355,6 +383,7 @@ impl<'a> Paragraph<'a> {
         });
         self.line.pieces = carried;
         self.line.columns = columns;
+        self.line.has_sign = columns > 0;
         self.line.visible = self.reach();
     }
 
@@ -628,6 +657,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn code_is_cut_behind_a_space_where_one_is_near_the_end() {
+        for (text, expected) in [
+            ("let nothing = is paid out", &["let nothing ", "= is paid ", "out"][..]),
+            // A space that is far from the end is none to cut at, and neither is an indent.
+            ("a verylongname(argument)", &["a verylongna", "me(argument)"]),
+            ("          name(argument)", &["          na", "me(argument)"]),
+            // What fits exactly stays.
+            ("twelve signs and", &["twelve signs", " and"]),
+            ("eleven sign and", &["eleven sign ", "and"]),
+        ] {
+            let rows = wrap_code(&[Span::new(text, Role::Text)], 12, &[], &[]);
+            assert_eq!(
+                rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
+                expected,
+                "{text}"
+            );
+            assert_eq!(rows.iter().map(StyledLine::plain).collect::<String>(), text);
+        }
+    }
+
+    #[test]
     fn ten_megabytes_on_one_line_wrap_in_linear_time() {
         for unit in ["0123456789", "word and ", "漢字", "a-"] {
             let text = unit.repeat(if unit.len() == 9 { 10_000_000 } else { 1_000_000 } / unit.len());
@@ -641,13 +691,14 @@ pub(crate) mod tests {
 
         #[test]
         fn no_row_is_too_wide_and_no_sign_is_lost(
-            texts in proptest::collection::vec(mixed(), 0..4), width in 1_usize..300, narrow in 1_usize..12, hard: bool,
+            texts in proptest::collection::vec(mixed(), 0..4), width in 1_usize..300, narrow in 1_usize..12, way in 0_usize..3,
             indent in 0_usize..8,
         ) {
             for width in [width, narrow] {
                 let spans: Vec<Span> = texts.iter().map(|it| Span::new(it.as_str(), Role::Text)).collect();
                 let indent = [Span::new("│ ".repeat(indent), Role::Rule)];
-                let rows = if hard { wrap_hard(&spans, width, &indent, &indent) } else { wrap(&spans, width, &indent, &indent) };
+                let wrap = [wrap, wrap_hard, wrap_code][way];
+                let rows = wrap(&spans, width, &indent, &indent);
                 prop_assert!(!rows.is_empty());
                 for (index, row) in rows.iter().enumerate() {
                     prop_assert!(spans_width(&row.spans) <= width, "{row:?}");

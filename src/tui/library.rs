@@ -14,10 +14,10 @@ pub trait Library: Send + Sync {
     /// Resumes one.
     fn resume(&self, id: &str) -> Result<Arc<dyn Link>, String>;
 
-    /// Lists all, the one that changed last first.
+    /// Lists all, the one with the newest answer first.
     fn list(&self) -> Result<Vec<StoredSession>, String>;
 
-    /// Finds those that contain all words, the one that changed last first: ids, each with a line that contains them.
+    /// Finds those that contain all words, the one with the newest answer first: ids, each with a line that contains them.
     fn find(&self, words: &str) -> Vec<(String, String)>;
 
     /// Writes a conversation into a file, which is replaced if it exists, in the format of its extension.

@@ -51,7 +51,7 @@ fn bars(app: &App) -> Bars {
     let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
     let above_draft = rule::spans(
         composer,
-        (&app.viewport, app.questions.seen.left),
+        (&app.viewport, &app.questions.seen),
         conversation,
         app.now_ms,
         columns,
@@ -65,10 +65,14 @@ fn bars(app: &App) -> Bars {
         columns.saturating_sub(3),
     );
     let asked = conversation.transcript.trust.as_ref();
-    let by_tab = conversation.waits_for_trust();
-    let (asked, review) = asked.map_or_else(Default::default, |it| {
-        trust::spans(it, by_tab, columns.saturating_sub(3))
-    });
+    // Tab may lead to something else that waits; on a page neither the key nor the command opens another.
+    let way = if conversation.waits_for_trust() {
+        "tab"
+    } else {
+        "/trust"
+    };
+    let way = app.overlays.is_empty().then_some(way);
+    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, way, columns.saturating_sub(3)));
     let reading = if conversation.backfill.holds_keys() {
         t!("transcript-reading-back-esc")
     } else {
@@ -212,7 +216,8 @@ impl App {
             let document = transcript.get(place).filter(|it| is_approval(it))?;
             Some((place, (self.conversation.turn_of(place), document.id.clone())))
         });
-        let before = self.questions.seen.left;
+        let told = |it: &SeenApproval| (it.left, it.is_above);
+        let before = told(&self.questions.seen);
         if let Some((place, name)) = approval {
             if self.questions.seen.name.as_ref() != Some(&name) {
                 self.questions.seen = SeenApproval {
@@ -224,7 +229,7 @@ impl App {
         } else {
             self.questions.seen = SeenApproval::default();
         }
-        if self.questions.seen.left != before {
+        if told(&self.questions.seen) != before {
             self.viewport.bars = None;
         }
     }
@@ -244,12 +249,8 @@ impl App {
         let all = pane.rows(item);
         if is_inline {
             seen.rows = all;
-        } else if let Some((first, last)) = pane.rows_in_view(item)
-            && first <= seen.rows
-        {
-            seen.rows = seen.rows.max(last + 1);
         }
-        seen.left = all.saturating_sub(seen.rows);
+        seen.note(all, pane.rows_in_view(item));
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.

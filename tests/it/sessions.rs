@@ -92,8 +92,8 @@ fn conversations_are_listed_found_renamed_and_removed() {
     );
     let ran = home.run(&["sessions", "show", "the other one"]);
     assert!(ran.out.starts_with("# The other one\n"), "{}", ran.out);
-    // The one that changed last stands first.
-    assert_eq!(listed(&["sessions", "list"]), [first.clone(), second.clone()]);
+    // The one with the newest answer stands first: a new name is none.
+    assert_eq!(listed(&["sessions", "list"]), [second.clone(), first.clone()]);
 
     let ran = home.run(&["sessions", "rm", &second, "nobody"]);
     assert!(ran.code == Some(1) && ran.err.contains("`nobody`"), "{}", ran.err);

@@ -23,6 +23,13 @@ const END_BYTES: [u64; 3] = [32 << 10, 512 << 10, 8 << 20];
 /// Pattern that a line of interest contains near its beginning.
 const MARKS: &str = r#"(?-u)"(session|event":"(title|user_message))""#;
 
+/// Texts near the beginning of lines that are no part of the conversation.
+const ASIDE: [&[u8]; 3] = [
+    br#""event":"notice""#,
+    br#""event":"title""#,
+    br#""event":"document_update""#,
+];
+
 /// Latest byte at which the pattern begins: after three numbers.
 const NEAR_BYTES: usize = 128;
 
@@ -36,8 +43,10 @@ pub struct Listed {
     /// Title, else the first line of the first message. `None` if neither was found.
     pub title: Option<String>,
     pub turns: u32,
-    /// When something was last added, in milliseconds since the Unix epoch.
+    /// When a message or a part of an answer was last added, in milliseconds since the Unix epoch. Opening a session adds neither.
     pub changed: u64,
+    /// When its file was last written, in the same unit.
+    pub modified: u64,
     pub bytes: u64,
     /// It is out of the way.
     pub is_archived: bool,
@@ -62,8 +71,8 @@ pub fn list(folder: &Path, known: &HashMap<String, Listed>) -> io::Result<Vec<Li
     Ok(listed)
 }
 
-/// Returns the time of the last change in milliseconds since the Unix epoch; 0 for times before it.
-fn changed(facts: &Metadata) -> u64 {
+/// Returns the time of the last write in milliseconds since the Unix epoch; 0 for times before it.
+fn modified(facts: &Metadata) -> u64 {
     let since = facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |it| it.as_millis() as u64)
 }
@@ -76,7 +85,7 @@ fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<L
     let id = path.file_stem()?.to_str().filter(|it| is_id(it))?;
     if let Some(known) = known.get(id) {
         let facts = fs::symlink_metadata(path).ok()?;
-        if facts.is_file() && facts.len() == known.bytes && changed(&facts) == known.changed {
+        if facts.is_file() && facts.len() == known.bytes && modified(&facts) == known.modified {
             return Some(Listed {
                 is_archived: false,
                 ..known.clone()
@@ -85,7 +94,7 @@ fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<L
     }
     let mut file = file::open(path).ok()?;
     let facts = file.metadata().ok()?;
-    let changed = changed(&facts);
+    let modified = modified(&facts);
     let mut found = SessionHead::new(marks.clone());
     let mut looked_at = 0;
     for window in END_BYTES {
@@ -111,14 +120,15 @@ fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<L
     Some(Listed {
         session: found.session.unwrap_or_else(|| Session {
             id: id.to_owned(),
-            created: found.first_ms.unwrap_or(changed),
+            created: found.first_ms.unwrap_or(modified),
             workspace: String::new(),
             version: String::new(),
             branch: None,
         }),
         title: found.title.map(|it| it.text).or(found.message),
         turns: found.turns.0,
-        changed,
+        changed: found.last_ms.unwrap_or(modified),
+        modified,
         bytes: facts.len(),
         is_archived: false,
     })
@@ -136,6 +146,8 @@ struct SessionHead {
     is_session: bool,
     session: Option<Session>,
     first_ms: Option<u64>,
+    /// The latest time of a line that [`is_said`].
+    last_ms: Option<u64>,
     title: Option<Title>,
     message: Option<String>,
     turns: Turn,
@@ -148,6 +160,7 @@ impl SessionHead {
             is_session: false,
             session: None,
             first_ms: None,
+            last_ms: None,
             title: None,
             message: None,
             turns: Turn::default(),
@@ -155,16 +168,22 @@ impl SessionHead {
     }
 
     /// Looks at the whole lines of a part of the file; its first one may lack its beginning.
-    /// Whether there was an event.
+    /// Returns true if there was a part of the conversation.
     fn scan(&mut self, bytes: &[u8], starts_anywhere: bool) -> bool {
-        let mut has_event = false;
+        let mut has_said = false;
+        let mut said = |head: &mut Self, at_ms: u64| {
+            head.last_ms = head.last_ms.max(Some(at_ms));
+            has_said = true;
+        };
         for text in bytes.split(|&it| it == b'\n').skip(usize::from(starts_anywhere)) {
             // What has neither a name nor a title nor a message says when it happened, and that is read at a glance.
             let has_more = self.marks.is_match(text.get(..NEAR_BYTES).unwrap_or(text));
             if let Some(it) = line::glance(text).filter(|_| !has_more) {
                 self.is_session = true;
-                has_event = true;
                 self.first_ms.get_or_insert(it.at_ms);
+                if is_said(text) {
+                    said(self, it.at_ms);
+                }
                 self.turns = self.turns.max(Turn(it.turn));
                 continue;
             }
@@ -179,8 +198,10 @@ impl SessionHead {
             let Some(entry) = record::from_members(Position(position), members) else {
                 continue;
             };
-            has_event = true;
             self.first_ms.get_or_insert(entry.at_ms);
+            if is_said(text) {
+                said(self, entry.at_ms);
+            }
             self.turns = self.turns.max(entry.turn);
             if let Event::Title(title) = entry.event {
                 title.replace(&mut self.title);
@@ -192,6 +213,13 @@ impl SessionHead {
                 self.message = line.map(|it| it.trim().chars().take(TITLE_CHARACTERS).collect());
             }
         }
-        has_event
+        has_said
     }
+}
+
+/// Returns true if a line is a part of the conversation. Opening a session may leave notices, its title, and what became of a
+/// command that ran in the background.
+fn is_said(line: &[u8]) -> bool {
+    let near = line.get(..NEAR_BYTES).unwrap_or(line);
+    !ASIDE.iter().any(|it| near.windows(it.len()).any(|at| at == *it))
 }

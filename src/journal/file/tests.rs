@@ -780,6 +780,53 @@ fn the_list_tells_sessions_apart_by_their_ends() {
 }
 
 #[test]
+fn a_session_that_was_only_opened_keeps_its_place_in_the_list() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    for (id, at_ms) in [("old", 5), ("new", 100)] {
+        let log = Log::new();
+        let session = Session {
+            id: id.to_owned(),
+            ..session()
+        };
+        let recorder = store.record(session, &log).expect("a thread");
+        log.append(at_ms, Event::UserMessage(Message::user("go")));
+        log.append(at_ms + 1, start("a", "text"));
+        log.append(at_ms + 2, end("a", Some("done"), json!({})));
+        log.append(at_ms + 3, Event::Done(Done::default()));
+        recorder.finish().expect("it is stored");
+    }
+    let order = || {
+        let listed = store.list().expect("the folder can be read").into_iter();
+        listed.map(|it| (it.session.id, it.changed)).collect::<Vec<_>>()
+    };
+    let expected = [("new".to_owned(), 103), ("old".to_owned(), 8)];
+    assert_eq!(order(), expected);
+    let resumed = store.resume("old", 1000).expect("it is there");
+    // More than is read of the end.
+    for _ in 0..1000 {
+        let notice = Notice::new(
+            Severity::Info,
+            "trust-asked",
+            "the folder asks for trust, as it did before",
+        );
+        resumed.log.append(1000, Event::Notice(notice));
+    }
+    resumed.log.append(1000, Event::Title("Another".into()));
+    let update = Event::DocumentUpdate {
+        document: "a".into(),
+        metadata: members(json!({ "state": "lost" })),
+    };
+    resumed.log.append_to(Turn(1), 1000, update);
+    resumed.recorder.finish().expect("it is stored");
+    assert_eq!(order(), expected);
+    let resumed = store.resume("old", 2000).expect("it is there");
+    resumed.log.append(2000, Event::UserMessage(Message::user("more")));
+    resumed.recorder.finish().expect("it is stored");
+    assert_eq!(order().first().map(|it| it.1), Some(2000));
+}
+
+#[test]
 fn what_the_user_calls_a_session_is_in_the_list_however_long_it_becomes() {
     let folder = folder();
     let store = Store::new(folder.path());

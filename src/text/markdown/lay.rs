@@ -11,7 +11,7 @@ use super::{
 use crate::text::{
     CodeLine, Colours, Role, Sanitized, Span, StyledLine,
     width::{clip_spans, width},
-    wrap::{wrap, wrap_hard},
+    wrap::{wrap, wrap_code},
 };
 
 /// A horizontal line is no longer than this.
@@ -143,7 +143,7 @@ impl Fence {
         let first = if index == 0 { &self.first } else { &self.rest };
         let first = indented(first, "  ");
         let rest = indented(&self.rest, "    ");
-        let mut rows = wrap_hard(spans, columns, &first, &rest);
+        let mut rows = wrap_code(spans, columns, &first, &rest);
         if let Some(row) = rows.first_mut() {
             row.facts = self.label(index);
             row.gutter = first.len() as u8;

@@ -12,7 +12,8 @@ use crate::{
 pub fn focus_composer(app: &mut App) {
     app.viewport.focus = Focus::Composer;
     (app.questions.took_focus, app.questions.has_focus) = (false, false);
-    app.questions.is_plan_marked = false;
+    app.questions.marked = None;
+    app.viewport.typed.clear();
     if app.terminal.inline.is_some() {
         // Older items are in the terminal's own lines.
         app.viewport.pane.go_to_end();

@@ -1,6 +1,6 @@
 //! The table of actions, which keys, slash commands and the palette share. The help page is made from it.
 
-mod answer;
+pub mod answer;
 pub mod approve;
 pub mod branch;
 pub mod commit;

@@ -10,7 +10,7 @@ use crate::{
     t,
     transcript::{DocumentIndex, Todo},
     tui::{
-        app::{Action, App, Choice, Effect},
+        app::{Action, App, Choice, Effect, Mark},
         overlays::Prompt,
         widgets::transcript::Item,
     },
@@ -47,7 +47,9 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
 
 /// Marks the plan, so that Enter builds it.
 pub const MARK: Action = Action::new("plan.mark", "", |app, _| {
-    app.questions.is_plan_marked = plan(app).is_some() && !app.questions.is_too_early(app.now_ms);
+    if plan(app).is_some() && !app.mark(Mark::Build) {
+        return (BUILD.run)(app, "");
+    }
     Vec::new()
 });
 
@@ -87,7 +89,16 @@ pub const COMMENT: Action = Action::new("plan.comment", "", |app, _| {
     Vec::new()
 });
 
+/// Marks the plan, so that Enter opens it in the editor.
 pub const EDIT: Action = Action::new("plan.edit", "", |app, _| {
+    if editable(app).is_none() || app.mark(Mark::EditPlan) {
+        return Vec::new();
+    }
+    edit(app)
+});
+
+/// Opens the plan in the user's editor.
+pub fn edit(app: &mut App) -> Vec<Effect> {
     let Some(place) = editable(app) else { return Vec::new() };
     let Some(document) = app.conversation.transcript.get(place) else {
         return Vec::new();
@@ -103,7 +114,7 @@ pub const EDIT: Action = Action::new("plan.edit", "", |app, _| {
         document: document.id.clone(),
         text: plan_file::write(&plan),
     }]
-});
+}
 
 pub const TODO_NEXT: Action = Action::new("todo.next", "", |app, _| {
     let count = app.conversation.transcript.todos.list.len();
@@ -135,15 +146,33 @@ pub const TODO_TOGGLE: Action = Action::new("todo.toggle", "", |app, _| {
     })
 });
 
+/// Marks the todo, so that Enter deletes it.
 pub const TODO_REMOVE: Action = Action::new("todo.remove", "", |app, _| {
+    if editable(app).is_none() {
+        return Vec::new();
+    }
+    let list = &app.conversation.transcript.todos.list;
+    let Some(todo) = app.viewport.pane.todo.and_then(|it| list.get(it)) else {
+        return app.hint(t!("action-choose-a-todo"));
+    };
+    let id = todo.id.clone();
+    if app.mark(Mark::RemoveTodo(id.clone())) {
+        return Vec::new();
+    }
+    remove_todo(app, &id)
+});
+
+/// Deletes the selected todo, if it is the one with this id.
+pub fn remove_todo(app: &mut App, id: &str) -> Vec<Effect> {
     change(app, |todos, at| {
+        todos.get(at).filter(|it| it.id == id)?;
         let gone = (at < todos.len()).then(|| todos.remove(at))?;
         for todo in todos.iter_mut() {
             todo.dependencies.retain(|it| *it != gone.id);
         }
         Some(at.min(todos.len().saturating_sub(1)))
     })
-});
+}
 
 pub const TODO_DOWN: Action = Action::new("todo.down", "", |app, _| {
     change(app, |todos, at| {

@@ -4,7 +4,7 @@ use crate::{
     protocol::{Kind, View},
     t,
     tui::{
-        app::{Action, App, Effect, Focus},
+        app::{Action, App, Effect, Focus, Mark},
         overlays::Picker,
         places,
         widgets::{
@@ -44,11 +44,9 @@ pub const NEXT_ERROR: Action = Action::new("next.error", "", |app, _| go_round(a
 
 pub const PREVIOUS_ERROR: Action = Action::new("previous.error", "", |app, _| go_round(app, false, is_failure));
 
-pub const NEXT_QUESTION: Action = Action::new("next.question", "", |app, _| {
-    match app.conversation.transcript.open_question() {
-        Some(place) => select(app, Item::Document(place)),
-        None => app.toast(t!("action-no-question")),
-    }
+pub const NEXT_QUESTION: Action = Action::new("next.question", "", |app, _| match app.conversation.waiting() {
+    Some(place) => select(app, Item::Document(place)),
+    None => app.toast(t!("action-no-question")),
 });
 
 pub const LINE_UP: Action = Action::new("line.up", "", |app, _| scroll(app, -1));
@@ -176,7 +174,15 @@ pub const OPEN: Action = Action::new("open", "", |app, _| {
     match places.len() {
         0 => app.toast(t!("action-names-no-file")),
         1 => {
+            // A letter opens no other program: somebody may be writing a sentence.
             let (path, line) = places.remove(0);
+            let mark = Mark::Open {
+                path: path.clone(),
+                line,
+            };
+            if app.mark(mark) {
+                return Vec::new();
+            }
             vec![Effect::OpenFile { path, line }]
         }
         _ => app.open(Picker::places(places)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{answer, focus::focus_composer};
+use super::{answer, focus::focus_composer, undo};
 use crate::{
     protocol::{Applied, ClarificationResponse, Command, DocumentId, Kind, Outcome, QuestionAnswer, Turn, View},
     t,
@@ -22,7 +22,7 @@ pub const REVIEW: Action = Action::new("review", "review", |app, _| {
 
 pub const ACT: Action = Action::new("act", "", |app, _| match app.viewport.selected() {
     Some(place) if is_edit(app, place) => open(app, Some(place)),
-    Some(_) | None => (answer::RETRY.run)(app, ""),
+    Some(_) | None => answer::mark_retry(app),
 });
 
 pub const MORE_CONTEXT: Action = Action::new("context.more", "", |app, _| show_context(app, true));
@@ -129,6 +129,13 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: ChangeId) -> Vec<Effect> {
         })]
     };
     match verdict {
+        // A yes to what was taken back brings it back, and is no yes to a change that is not on the disk.
+        Verdict::Accept if document.is_undone() => {
+            let effects = undo::redo(turn, id);
+            app.toast(t!("action-redoing"));
+            effects
+        }
+        Verdict::Accept if edit.applied == Applied::Rejected => app.toast(t!("action-never-written")),
         Verdict::Accept => update("accepted", true.into()),
         Verdict::Reject if edit.applied == Applied::Rejected => app.toast(t!("action-rejected-already")),
         // Whoever wrote it takes it back: it may be on another machine.

@@ -1,7 +1,7 @@
 //! Undoing changes of files, and redoing them.
 
 use crate::{
-    protocol::{Address, Command, Query, Reply, Restore, RestoreTarget, Turn, TurnChanges},
+    protocol::{Address, Command, DocumentId, Query, Reply, Restore, RestoreTarget, Turn, TurnChanges},
     t,
     transcript::DocumentIndex,
     tui::{
@@ -76,6 +76,11 @@ pub fn go_back(app: &mut App, back: RewindTarget) -> Vec<Effect> {
         effects.extend(super::branch::before(app, back.turn));
     }
     effects
+}
+
+/// Makes the change of a document again.
+pub fn redo(turn: Turn, document: DocumentId) -> Vec<Effect> {
+    restore(RestoreTarget::RedoDocument { turn, document })
 }
 
 fn restore(what: RestoreTarget) -> Vec<Effect> {

@@ -27,7 +27,7 @@ pub use conversation::{APPROVALS, ASK, Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
 pub use overlay::{Answer, Overlay, Overlays, Placement, Scene, plain_keys};
-pub use questions::{Questions, SeenApproval, TOO_EARLY_MS};
+pub use questions::{Mark, Questions, SeenApproval, TOO_EARLY_MS};
 pub use status::{Status, StatusRun};
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;
@@ -103,6 +103,21 @@ impl App {
         Vec::new()
     }
 
+    /// Shows a toast of the top overlay, which goes with it.
+    pub fn say(&mut self, text: String) -> Vec<Effect> {
+        self.overlays.note(&text);
+        self.toast(text)
+    }
+
+    /// Removes the top overlay with what it said: its keys mean something else afterwards.
+    pub fn take_overlay(&mut self) -> Option<Box<dyn Overlay>> {
+        let said = self.overlays.take_said();
+        if said.is_some() && said == self.toast {
+            self.toast = None;
+        }
+        self.overlays.pop()
+    }
+
     /// Returns true if the draft has words that were not in its version `draft`.
     pub fn has_typed_since(&self, draft: u64) -> bool {
         !self.composer.field.is_empty() && self.composer.field.version() != draft
@@ -120,6 +135,20 @@ impl App {
     /// Leaves a line about something that the user did.
     pub fn record(action: UserAction, facts: &[&str]) -> Vec<Effect> {
         vec![Effect::Send(Command::Record(action.notice(facts)))]
+    }
+
+    /// Marks something that Enter then does to the selected item, unless the focus has only just come there. Returns false if the
+    /// focus is on the draft: what was chosen in the palette is done at once.
+    pub fn mark(&mut self, mark: Mark) -> bool {
+        let is_read = !self.questions.is_too_early(self.now_ms);
+        let is_here = self.viewport.focus == Focus::Transcript;
+        self.questions.marked = self
+            .viewport
+            .pane
+            .selected
+            .filter(|_| is_read && is_here)
+            .map(|it| (mark, it));
+        is_here
     }
 
     /// Shows a toast. No effects follow.

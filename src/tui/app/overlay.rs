@@ -67,6 +67,11 @@ pub trait Overlay: Any + Send {
     /// Keys and one word for what each does, for the footer; the first ones matter most.
     fn hints(&self) -> Vec<(&'static str, &'static str)>;
 
+    /// The number of first hints that decide on what is in view; none by default.
+    fn decisions(&self) -> usize {
+        0
+    }
+
     /// The content as lines of plain text, and how to go on; without the latter the overlay closes once it was read.
     /// `shown` is its last drawing.
     fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
@@ -147,6 +152,7 @@ impl<'a> Scene<'a> {
             width: usize::from(width),
             fold: Fold::Full,
             selected: false,
+            elsewhere: false,
             read_only: false,
             joined: false,
             context: ContextLines::new(self.context_lines),
@@ -213,29 +219,42 @@ impl Scene<'_> {
 
 /// The open overlays, the top one last.
 #[derive(Default)]
-pub struct Overlays(Vec<Box<dyn Overlay>>);
+pub struct Overlays {
+    stack: Vec<Box<dyn Overlay>>,
+    /// The toast that one of them showed last: it may name keys that only work while that one is open.
+    said: Option<String>,
+}
 
 impl Overlays {
     pub fn push(&mut self, overlay: impl Overlay) {
-        self.0.push(Box::new(overlay));
+        self.stack.push(Box::new(overlay));
+    }
+
+    /// Notes the toast of one of them.
+    pub(super) fn note(&mut self, said: &str) {
+        self.said = Some(said.to_owned());
+    }
+
+    pub(super) fn take_said(&mut self) -> Option<String> {
+        self.said.take()
     }
 
     /// Returns true if one takes more room than a popup.
     pub fn has_page(&self) -> bool {
-        self.0
+        self.stack
             .iter()
             .any(|it| !matches!(it.placement(), Placement::Popup { .. }))
     }
 
     /// The top overlay, if it is a `T`.
     pub fn top<T: Overlay>(&mut self) -> Option<&mut T> {
-        let top: &mut dyn Any = self.0.last_mut()?.as_mut();
+        let top: &mut dyn Any = self.stack.last_mut()?.as_mut();
         top.downcast_mut()
     }
 
     /// The topmost `T` for which `is_it` holds: help may have been opened over it meanwhile.
     pub fn find<T: Overlay>(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
-        self.0.iter_mut().rev().find_map(|it| {
+        self.stack.iter_mut().rev().find_map(|it| {
             let it: &mut dyn Any = it.as_mut();
             it.downcast_mut().filter(|it| is_it(it))
         })
@@ -243,12 +262,12 @@ impl Overlays {
 
     /// Closes every `T` for which `is_it` holds; returns true if there was one.
     pub fn close<T: Overlay>(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
-        let before = self.0.len();
-        self.0.retain(|it| {
+        let before = self.stack.len();
+        self.stack.retain(|it| {
             let it: &dyn Any = it.as_ref();
             !it.downcast_ref().is_some_and(&is_it)
         });
-        self.0.len() < before
+        self.stack.len() < before
     }
 }
 
@@ -256,13 +275,13 @@ impl Deref for Overlays {
     type Target = Vec<Box<dyn Overlay>>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.stack
     }
 }
 
 impl DerefMut for Overlays {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
+        &mut self.stack
     }
 }
 

@@ -19,6 +19,21 @@ use crate::{
 /// something else.
 pub const TOO_EARLY_MS: u64 = 300;
 
+/// Something far-reaching that a letter has marked on an item; Enter does it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Builds the plan.
+    Build,
+    /// Opens the plan in the user's editor.
+    EditPlan,
+    /// Opens a file in the user's editor, at a line.
+    Open { path: String, line: Option<u64> },
+    /// Sends the message of the turn again.
+    Retry,
+    /// Deletes the todo with this id from the plan.
+    RemoveTodo(String),
+}
+
 /// Questions that wait for the user, by turn and document.
 #[derive(Default)]
 pub struct Questions {
@@ -29,8 +44,8 @@ pub struct Questions {
     pub took_focus: bool,
     /// The focus was moved to what waits: it goes back to the draft when that is over.
     pub has_focus: bool,
-    /// The next Enter builds the selected plan.
-    pub is_plan_marked: bool,
+    /// The action of the next Enter, and the item that it is done to.
+    pub marked: Option<(Mark, Item)>,
     /// The disk's text where documents cite it.
     pub cited: HashMap<(Turn, DocumentId), Citation>,
     /// The newest question that was already brought to the reader's notice.
@@ -52,8 +67,35 @@ pub struct SeenApproval {
     pub name: Option<(Turn, DocumentId)>,
     /// Number of its first rows that have all been on the screen.
     pub rows: usize,
-    /// Number of rows behind these.
+    /// The same of its last rows, as long as there are `of` in all.
+    pub last: usize,
+    pub of: usize,
+    /// Number of rows between these.
     pub left: usize,
+    /// They are above what is in view.
+    pub is_above: bool,
+}
+
+impl SeenApproval {
+    /// Notes that of `all` rows those from `view`'s first to its last one are on the screen.
+    pub fn note(&mut self, all: usize, view: Option<(usize, usize)>) {
+        if self.of != all {
+            (self.of, self.last) = (all, 0);
+        }
+        if let Some((first, last)) = view {
+            if first <= self.rows {
+                self.rows = self.rows.max(last + 1);
+            }
+            if last + 1 + self.last >= all {
+                self.last = self.last.max(all.saturating_sub(first));
+            }
+        }
+        if self.rows + self.last >= all {
+            self.rows = all;
+        }
+        self.left = all.saturating_sub(self.rows + self.last);
+        self.is_above = self.left > 0 && view.is_some_and(|it| it.0 >= self.rows);
+    }
 }
 
 impl Questions {

@@ -1,5 +1,7 @@
 //! The part of the conversation that is in view, and what stands out in it.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
+
 use super::{Focus, search::Search, selection::Selection};
 use crate::{
     transcript::{DocumentIndex, Transcript},
@@ -29,6 +31,45 @@ pub struct Viewport {
     pub offers: ListCursor,
     /// The bars around the transcript and the draft; `None` when they have to be made anew.
     pub bars: Option<Bars>,
+    /// The letters that were typed here without a pause.
+    pub typed: TypedRun,
+}
+
+/// Time without a key after which a letter begins a new run, in milliseconds.
+const PAUSE_MS: u64 = 3000;
+
+/// Letters that were typed in the transcript without a pause. They acted there, and may still be the beginning of a message.
+#[derive(Default)]
+pub struct TypedRun {
+    letters: String,
+    /// When the last one was typed, in milliseconds since the Unix epoch.
+    at_ms: u64,
+}
+
+impl TypedRun {
+    /// Adds a letter. A pause before it and a key that is held begin anew.
+    pub fn add(&mut self, event: KeyEvent, now_ms: u64) {
+        if event.kind == KeyEventKind::Repeat || now_ms.saturating_sub(self.at_ms) >= PAUSE_MS {
+            self.clear();
+        }
+        if let KeyCode::Char(letter) = event.code
+            && event.kind != KeyEventKind::Repeat
+        {
+            self.letters.push(letter);
+        }
+        self.at_ms = now_ms;
+    }
+
+    pub fn clear(&mut self) {
+        self.letters.clear();
+    }
+
+    /// Removes and returns the letters before the last one.
+    pub fn take_before_last(&mut self) -> String {
+        let mut letters = std::mem::take(&mut self.letters);
+        letters.pop();
+        letters
+    }
 }
 
 impl Viewport {

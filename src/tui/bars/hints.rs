@@ -7,10 +7,10 @@ use crate::{
     t,
     transcript::is_approval,
     tui::{
-        app::{App, Focus, Mention, keymap::KeyContext},
+        app::{App, Focus, Mark, Mention, keymap::KeyContext},
         widgets::{
             approval_chords, approval_keys,
-            footer::{Hint, help, hint},
+            footer::{Hint, deciding, help, hint},
             staged,
         },
     },
@@ -30,7 +30,11 @@ fn context_keys() -> Hint {
 /// Returns the keys for the footer, the most important ones first.
 pub fn hints(app: &App) -> Vec<Hint> {
     if let Some(overlay) = app.overlays.last() {
-        return fixed(overlay.hints());
+        let mut hints = fixed(overlay.hints());
+        for hint in hints.iter_mut().take(overlay.decisions()) {
+            hint.decides = true;
+        }
+        return hints;
     }
     let mention = app.composer.mention.as_ref();
     if mention.is_some_and(Mention::is_shown) {
@@ -52,20 +56,33 @@ pub fn hints(app: &App) -> Vec<Hint> {
         let document = app.conversation.transcript.get(place);
         let is_question = document.is_some_and(|it| !is_approval(it));
         let keys = match document.filter(|it| is_approval(it)) {
-            Some(document) => hint(approval_keys(document), t!("footer-answer")),
+            Some(document) => deciding(approval_keys(document), t!("footer-answer")),
             None => hint("↑↓", t!("footer-choose")),
         };
         let enter = is_question.then(|| hint("enter", t!("footer-answer")));
-        let context = document.filter(|it| staged(it).is_some()).map(|_| context_keys());
+        let is_change = document.is_some_and(|it| staged(it).is_some());
+        let change = is_change.then(|| [hint("r", t!("footer-each-hunk")), context_keys()]);
         let ways = [
             hint("tab", t!("footer-composer")),
             hint("esc", t!("question-key-later")),
             help("f1", t!("footer-keys")),
         ];
-        return enter.into_iter().chain([keys]).chain(context).chain(ways).collect();
+        return enter
+            .into_iter()
+            .chain([keys])
+            .chain(change.into_iter().flatten())
+            .chain(ways)
+            .collect();
     }
-    if app.questions.is_plan_marked {
-        return fixed([("enter", t!("footer-build")), ("esc", t!("footer-back"))]);
+    if let Some((mark, _)) = &app.questions.marked {
+        let does = match mark {
+            Mark::Build => t!("footer-build"),
+            Mark::EditPlan => t!("footer-edit"),
+            Mark::Open { .. } => t!("footer-open"),
+            Mark::Retry => t!("key-retry"),
+            Mark::RemoveTodo(_) => t!("footer-remove"),
+        };
+        return fixed([("enter", does), ("esc", t!("footer-back"))]);
     }
     let is_played = app.conversation.about.is_replay && app.conversation.is_busy();
     let is_free = app.viewport.focus == Focus::Composer && app.conversation.waiting().is_none();
@@ -167,9 +184,8 @@ pub fn hints(app: &App) -> Vec<Hint> {
         keys.first().map(ToString::to_string).unwrap_or_default().into()
     };
     let named = names.iter().map(|&(action, word)| Hint {
-        key: key(action),
-        word,
         action,
+        ..hint(key(action), word)
     });
     // Where messages are not sent, no key sends them.
     let sends = app.conversation.about.written_elsewhere.is_none();
@@ -189,6 +205,12 @@ pub fn hints(app: &App) -> Vec<Hint> {
     {
         // Enter opens a choice, which is not what one expects: it stays where there is little room.
         (send.word, send.action) = (t!("footer-note"), "");
+    }
+    if !app.composer.field.is_empty()
+        && let Some(send) = hints.iter_mut().find(|it| it.action == "send")
+    {
+        // With a draft Enter does something: the key for a new line goes first.
+        send.action = "";
     }
     if app.conversation.waits_for_trust() {
         hints.retain(|it| it.action != "focus");
@@ -214,7 +236,11 @@ pub fn hints(app: &App) -> Vec<Hint> {
         let mut chords = approval_chords(&view);
         // Where there is little room, the one that allows more goes first.
         chords.sort_by_key(|it| it.0 == "alt+a");
-        hints.splice(0..0, chords.into_iter().map(|(chord, does)| hint(chord, does)));
+        let chords = chords.into_iter().map(|(chord, does)| match chord {
+            "alt+a" => hint(chord, does),
+            _ => deciding(chord, does),
+        });
+        hints.splice(0..0, chords);
     }
     hints
 }

@@ -7,10 +7,11 @@ use crate::{
     text::{Role, Sanitized, Span, width},
     transcript::Todo,
     tui::{
-        app::{Composer, Conversation, Viewport},
+        app::{Composer, Conversation, SeenApproval, Viewport},
         widgets::{
             composer::role_of,
             transcript::{Following, Item},
+            with_code,
         },
     },
 };
@@ -21,10 +22,10 @@ const OPEN_AMONG: usize = 64;
 const LEAST_PHASE: usize = 12;
 
 /// Returns the rule above the draft, `── mode ◐ phase ─────── state`. Where there is little room, the todo goes first, then
-/// the phase's figure, then the first parts of the state. `below` are the rows of an approval that were never on the screen.
+/// the phase's figure, then the first parts of the state. Of an approval that was not read as a whole it says where the rest is.
 pub fn spans(
     composer: &Composer,
-    (viewport, below): (&Viewport, usize),
+    (viewport, seen): (&Viewport, &SeenApproval),
     conversation: &Conversation,
     now_ms: u64,
     columns: usize,
@@ -66,8 +67,13 @@ pub fn spans(
         right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
     }
     right.push_progress(conversation, now_ms);
-    if below > 0 {
-        right.push(&t!("composer-rest", count = below), Role::Waiting);
+    if seen.left > 0 {
+        let text = if seen.is_above {
+            t!("composer-rest-above", count = seen.left)
+        } else {
+            t!("composer-rest", count = seen.left)
+        };
+        right.push(&text, Role::Waiting);
     }
     let mut right = right.0;
     let next = next.map_or_else(Sanitized::default, |it| {
@@ -237,7 +243,9 @@ fn todo(conversation: &Conversation) -> Option<String> {
     let current = todos.list.iter().find(is_current);
     let current = current.or_else(|| todos.list.iter().find(|it| !conversation.is_busy() && is_next(it)))?;
     let place = (done + 1).min(count);
-    let words = width::cut_end(&Sanitized::line(&current.content), 40);
+    let words = with_code(&Sanitized::line(&current.content), Role::Dim);
+    let words: String = words.iter().map(|it| it.text.as_str()).collect();
+    let words = width::cut_end(&words, 40);
     Some(t!("phase-todo", place = place, count = count, todo = words.as_str()))
 }
 

@@ -13,10 +13,10 @@ use crate::{
 /// Columns from which names that are cut still say something.
 const NAMES_FROM_COLUMNS: usize = 50;
 
-/// Returns the question with the files that it names, and what opens the page about it, each in its place: Tab, or the
-/// command while Tab goes to something else that waits.
-pub fn spans(asked: &TrustAsked, by_tab: bool, columns: usize) -> (Vec<Span>, Vec<Span>) {
-    let review = key(if by_tab { "tab" } else { "/trust" }, t!("trust-review"), Role::Waiting);
+/// Returns the question with the files that it names, and `way`, the key or the command that opens the page about it, each in its
+/// place. Where nothing opens it, as while a page is open, only the question.
+pub fn spans(asked: &TrustAsked, way: Option<&'static str>, columns: usize) -> (Vec<Span>, Vec<Span>) {
+    let review = way.map_or_else(Vec::new, |it| key(it, t!("trust-review"), Role::Waiting));
     let room = columns.saturating_sub(spans_width(&review) + 2);
     let question = |text: &str| {
         [
@@ -62,7 +62,7 @@ mod tests {
             count,
             is_changed,
         };
-        let (left, right) = spans(&asked, true, columns);
+        let (left, right) = spans(&asked, Some("tab"), columns);
         assert!(spans_width(&left) + 2 + spans_width(&right) <= columns, "{columns}");
         let text = |spans: &[Span]| spans.iter().map(|it| it.text.as_str()).collect::<String>();
         format!("{} | {}", text(&left), text(&right))

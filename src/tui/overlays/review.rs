@@ -88,6 +88,8 @@ struct ChangeList {
     changes: Vec<ChangeId>,
     /// Documents whose writing the user approved.
     allowed: BTreeSet<DocumentIndex>,
+    /// One of the changes is on the disk.
+    is_written: bool,
     /// Index in `changes` of the first change of each file, and the file's path.
     files: Vec<(usize, String)>,
     at: usize,
@@ -185,6 +187,8 @@ impl ChangeList {
             }
         }
         self.changes = sorted.into_iter().map(|it| it.2).collect();
+        let is_written = |it: &ChangeId| transcript.get(it.place).is_some_and(|it| it.kind == Kind::FileEdit);
+        self.is_written = self.changes.iter().any(is_written);
         // The next change takes the place of one that is gone.
         let found = after
             .iter()
@@ -395,6 +399,7 @@ impl Review {
             turn,
             changes: Vec::new(),
             allowed: BTreeSet::new(),
+            is_written: false,
             files: Vec::new(),
             at: 0,
         };
@@ -436,6 +441,7 @@ impl Review {
             turn: 0,
             changes: Vec::new(),
             allowed: BTreeSet::new(),
+            is_written: false,
             files: Vec::new(),
             at: 0,
         };
@@ -632,7 +638,10 @@ impl Overlay for Review {
             KeyCode::Char('c' | 'e') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
             KeyCode::Char('a') => {
                 let answer = judge(Verdict::Accept);
-                self.step(1);
+                // What is brought back is still to be accepted.
+                if !here.is_some_and(|it| is_taken_back(it, scene.transcript)) {
+                    self.step(1);
+                }
                 return answer;
             }
             KeyCode::Char('A') => {
@@ -749,20 +758,28 @@ impl Overlay for Review {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        vec![
+        let commit = ("C", t!("footer-commit"));
+        let keys = [
             ("a", t!("footer-accept")),
             ("r", t!("footer-reject")),
-            ("C", t!("footer-commit")),
-            ("e", t!("footer-edit")),
-            ("c", t!("footer-comment")),
-            ("A", t!("footer-accept-all")),
             ("j k", t!("footer-hunk")),
+            commit,
+            ("c", t!("footer-comment")),
+            ("e", t!("footer-edit")),
+            ("A", t!("footer-accept-all")),
             ("J K", t!("footer-file")),
             ("u", t!("footer-side-by-side")),
             ("+ -", t!("footer-context")),
             ("s", t!("footer-turn-or-all")),
             ("esc", t!("footer-back")),
-        ]
+        ];
+        // What is not written yet is not committed, either.
+        let is_shown = |it: &(&str, &str)| *it != commit || self.changes.is_written;
+        keys.into_iter().filter(is_shown).collect()
+    }
+
+    fn decisions(&self) -> usize {
+        2
     }
 
     fn keys_of(&mut self, line: &str, is_typed: bool) -> Result<Vec<KeyCode>, String> {
@@ -820,6 +837,12 @@ fn allowed(document: &Document) -> Option<(&str, &str)> {
 
 fn is_accepted(document: &Document) -> bool {
     document.metadata.get("accepted").and_then(serde_json::Value::as_bool) == Some(true)
+}
+
+/// Returns true for a change that is not on the disk any more, or never was.
+fn is_taken_back(id: ChangeId, transcript: &Transcript) -> bool {
+    let document = transcript.get(id.place).filter(|_| id.hunk.is_none());
+    document.is_some_and(|it| it.kind == Kind::FileEdit && (is_rejected(it) || it.is_undone()))
 }
 
 fn is_rejected(document: &Document) -> bool {

@@ -150,7 +150,6 @@ impl Overlay for TrustPage {
             KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
             KeyCode::Enter => return self.enter(scene.now_ms),
             KeyCode::Esc => return Answer::Close,
-            KeyCode::Tab => self.cursor.at = 1 - self.cursor.at.min(1),
             KeyCode::PageDown => self.scroll(page),
             KeyCode::PageUp => self.scroll(-page),
             KeyCode::Up | KeyCode::Down => {
@@ -278,6 +277,8 @@ mod tests {
                 let key = KeyEvent::from(KeyCode::Char(letter));
                 assert!(matches!(page.key(key, &at(900)), Answer::Typed(_)), "{letter}");
             }
+            // The key that opened the page, pressed once more, is no choice.
+            page.key(KeyCode::Tab.into(), &at(900));
             let later = page.key(enter, &at(900));
             assert!(matches!(later, Answer::Chosen(Choice::Trust(TrustAnswer::Later))));
             page.key(KeyCode::Down.into(), &at(900));

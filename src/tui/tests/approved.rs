@@ -488,6 +488,50 @@ fn a_command_is_allowed_only_once_all_of_it_was_on_the_screen() {
 }
 
 #[test]
+fn the_rest_of_an_approval_is_where_the_arrow_points() {
+    let mut desk = TestApp::new(40, 12);
+    desk.events(begun());
+    desk.events([long_command()]);
+    desk.picture();
+    assert!(desk.shows("rows more ↓"), "{}", desk.picture());
+    let footer = desk.picture().lines().last().unwrap_or_default().to_owned();
+    assert!(
+        ["alt+y", "alt+n", "f1"].iter().all(|it| footer.contains(it)),
+        "{footer}"
+    );
+    // The card is shown to its end: what was not seen is above.
+    desk.keys("<tab>");
+    assert!(
+        desk.shows("rows more ↑") && !desk.shows("rows more ↓"),
+        "{}",
+        desk.picture()
+    );
+    let is_answered = |desk: &TestApp| desk.sent().iter().any(|it| matches!(it, Command::Answer { .. }));
+    let mut left = desk.app.questions.seen.left;
+    while left > 0 {
+        let (from, rows) = (desk.app.questions.seen.rows, left);
+        desk.later(1000);
+        desk.keys("y");
+        assert!(!is_answered(&desk), "{left} rows were not read");
+        let item = Item::Document(DocumentIndex {
+            exchange: 0,
+            document: 0,
+        });
+        let first = desk.app.viewport.pane.rows_in_view(item).map(|it| it.0);
+        assert!(
+            first.is_some_and(|it| it <= from),
+            "nothing is skipped: {first:?} {from}"
+        );
+        left = desk.app.questions.seen.left;
+        assert!(left < rows, "each press shows more");
+    }
+    // The end was seen at first: it is not asked for again.
+    desk.later(1000);
+    desk.keys("y");
+    assert!(is_answered(&desk), "{}", desk.picture());
+}
+
+#[test]
 fn a_question_that_waits_is_not_folded() {
     let mut desk = TestApp::new(80, 24);
     desk.events(begun());

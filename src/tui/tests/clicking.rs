@@ -80,7 +80,7 @@ fn every_footer_leads_to_the_help_at_40_columns() {
             app.keys(moves);
             let picture = app.picture();
             let footer = picture.lines().last().unwrap_or_default();
-            let help = ["f1 keys", "? keys"].into_iter().find(|it| footer.contains(it));
+            let help = ["f1 keys", "? keys", "f1"].into_iter().find(|it| footer.contains(it));
             let help = help.unwrap_or_else(|| panic!("{}{moves}:\n{picture}", state.name));
             let mut app = TestApp::new(40, 24);
             (state.open)(&mut app);
@@ -171,6 +171,8 @@ fn the_retry_of_an_error_can_be_clicked() {
     ended(&mut app, FinishReason::Error);
     assert!(app.shows("tab, then r retry"), "{}", app.picture());
     click(&mut app, "then r");
+    assert!(app.sent().is_empty(), "a letter only marks");
+    click(&mut app, "enter retry");
     assert!(
         matches!(app.sent().as_slice(), [Command::Submit(_)]),
         "{:?}",
@@ -382,6 +384,91 @@ fn the_footer_and_a_waiting_plan_name_their_keys() {
     assert!(footer(&mut app).contains("enter remember or send"), "{}", app.picture());
     app.keys("<ctrl+u>hi");
     assert!(footer(&mut app).contains("enter send"), "{}", app.picture());
+}
+
+#[test]
+fn with_a_draft_the_key_that_sends_it_is_shown_before_the_one_for_a_new_line() {
+    let footer = |app: &TestApp| app.picture().lines().last().unwrap_or_default().to_owned();
+    let mut app = TestApp::new(80, 24);
+    assert!(!footer(&app).contains("enter send"), "{}", footer(&app));
+    app.keys("words");
+    let shown = footer(&app);
+    assert!(shown.contains("enter send") && !shown.contains("newline"), "{shown}");
+}
+
+#[test]
+fn no_marks_of_code_are_shown_in_what_waits_or_failed() {
+    let mut app = TestApp::new(100, 30);
+    begun(&mut app);
+    let error = json!({ "errorCode": "LLM_AUTH", "source": "llm",
+        "details": "the server says: no\ncheck the key: `sheaf login` shows where it comes from" });
+    app.events(document("1", "error", Some("Wrong key"), error));
+    ended(&mut app, FinishReason::Error);
+    assert!(app.shows("check the key: sheaf login shows"), "{}", app.picture());
+
+    let mut app = TestApp::new(100, 30);
+    approval(
+        &mut app,
+        json!({ "type": "terminal_command", "why": "So that `cart` is built", "metadata": { "command": "git push" } }),
+    );
+    assert!(app.shows("So that cart is built"), "{}", app.picture());
+
+    let mut app = TestApp::new(100, 30);
+    begun(&mut app);
+    let todo = |id: &str, status: &str| json!({ "id": id, "content": format!("Add `{id}`"), "status": status });
+    let todos = json!([todo("one", "completed"), todo("two", "in_progress")]);
+    let plan = json!({ "title": "Sums", "overview": "All of `sum`.", "todos": todos });
+    app.events(document("1", "plan", Some("Do it."), plan));
+    ended(&mut app, FinishReason::AwaitingInput);
+    for text in ["All of sum.", "Add one", "Add two"] {
+        assert!(app.shows(text), "{text}\n{}", app.picture());
+    }
+    app.events([Event::UserMessage(Message::user("on"))]);
+    app.events(document("2", "text", Some("Well."), Value::Null));
+    ended(&mut app, FinishReason::Stop);
+    assert!(app.shows("2 of 2 · Add two"), "{}", app.picture());
+    assert!(!app.picture().contains('`'), "{}", app.picture());
+}
+
+#[test]
+fn printed_keys_lead_there_from_where_the_focus_is() {
+    let plan = STATES.iter().find(|it| it.name == "plan").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    app.exchange("before", &["something"]);
+    (plan.open)(&mut app);
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("k");
+    assert!(
+        app.shows("w, then b build") && !app.shows("tab, then b"),
+        "{}",
+        app.picture()
+    );
+    app.keys("w");
+    app.later(1000);
+    app.keys("b");
+    assert!(app.shows("enter build"), "{}", app.picture());
+
+    let error = STATES.iter().find(|it| it.name == "error with retry").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    app.exchange("before", &["something"]);
+    (error.open)(&mut app);
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("[[");
+    assert!(
+        app.shows("G, then r retry") && !app.shows("tab, then r"),
+        "{}",
+        app.picture()
+    );
+    app.keys("G");
+    app.later(1000);
+    app.keys("r<enter>");
+    let sent = app.sent();
+    let [Command::Submit(submit)] = sent.as_slice() else {
+        panic!("{sent:?}\n{}", app.picture())
+    };
+    assert_eq!(submit.message.content, "go");
 }
 
 #[test]

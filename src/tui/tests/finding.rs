@@ -309,7 +309,8 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     };
     assert_eq!(desk.front.effects.last(), Some(&opened));
     desk.front.effects.clear();
-    desk.keys("o");
+    desk.later(1000);
+    desk.keys("o<enter>");
     assert_eq!(desk.front.effects.last(), Some(&opened));
 }
 

@@ -7,7 +7,7 @@ use super::super::{
     test_app::*,
 };
 use crate::{
-    protocol::{Command, Done, Event, Message},
+    protocol::{Command, Done, Event, Message, RestoreTarget, Turn},
     tui::app::Effect,
 };
 
@@ -133,6 +133,84 @@ fn each_change_is_accepted_rejected_opened_or_spoken_of() {
     desk.keys("c");
     assert_eq!(desk.app.composer.field.text(), "#1.2 ");
     assert!(!desk.shows("Review"), "{}", desk.picture());
+}
+
+#[test]
+fn a_yes_to_what_was_taken_back_brings_it_back() {
+    for (metadata, is_brought) in [
+        (json!({ "applied": "rejected", "undone": true }), true),
+        (json!({ "undone": true }), true),
+        (json!({ "applied": "rejected" }), false),
+    ] {
+        let mut desk = changed(100);
+        desk.events([Event::DocumentUpdate {
+            document: "a".into(),
+            metadata: metadata.as_object().unwrap().clone(),
+        }]);
+        desk.keys("<alt+r>");
+        desk.later(1000);
+        desk.keys("a");
+        assert!(updates(&desk).is_empty(), "{metadata}: it is not on the disk");
+        assert!(desk.shows("1 of 3"), "{metadata}\n{}", desk.picture());
+        let target = RestoreTarget::RedoDocument {
+            turn: Turn(1),
+            document: "a".into(),
+        };
+        let is_redo = |it: &Command| matches!(it, Command::Restore(it) if it.target == target);
+        assert_eq!(desk.sent().iter().any(is_redo), is_brought, "{metadata}");
+        let said = if is_brought {
+            "a then accepts it"
+        } else {
+            "before it was written"
+        };
+        assert!(desk.shows(said), "{metadata}\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn the_footer_of_the_review_shows_what_decides_and_what_is_possible() {
+    let footer = |desk: &TestApp| desk.picture().lines().last().unwrap_or_default().trim().to_owned();
+    let mut desk = changed(80);
+    desk.keys("<alt+r>");
+    let shown = footer(&desk);
+    assert!(
+        shown.starts_with("a accept   r reject   j k hunk   C commit   "),
+        "{shown}"
+    );
+    let mut desk = changed(40);
+    desk.keys("<alt+r>");
+    assert_eq!(footer(&desk), "a accept   r reject   esc back   f1");
+    let mut desk = changed(30);
+    desk.keys("<alt+r>");
+    assert_eq!(footer(&desk), "a accept   r reject   f1");
+    // Nothing is written yet: there is nothing to commit.
+    let desk = staged(120);
+    assert!(footer(&desk).contains("j k hunk   c comment"), "{}", footer(&desk));
+    // The key that decides on each hunk is named on the card.
+    let mut desk = asked(120);
+    desk.later(1000);
+    desk.keys("<esc><tab>");
+    assert!(
+        footer(&desk).contains("r each hunk   + - context"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
+fn what_a_page_says_of_its_keys_goes_with_the_page() {
+    let mut desk = changed(100);
+    desk.keys("words<alt+r>");
+    desk.later(1000);
+    desk.keys("e");
+    assert!(desk.shows(crate::t!("review-enter-edits")), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert!(!desk.shows(crate::t!("review-enter-edits")), "{}", desk.picture());
+    // What was done stays to be read.
+    desk.keys("<alt+r>");
+    desk.later(1000);
+    desk.keys("+<esc>");
+    assert_eq!(desk.app.toast, Some(crate::t!("action-context-lines", count = 6usize)));
 }
 
 #[test]

@@ -4,12 +4,16 @@
 
 use std::collections::BTreeSet;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
 use serde_json::{Map, Value, json};
 
 use super::{
     super::{
         msg::Msg,
-        terminal::input_parser::{Burst, InputParser, gather},
+        terminal::{
+            Input,
+            input_parser::{Burst, InputParser, gather},
+        },
         test_app::*,
     },
     finding::shelf,
@@ -18,7 +22,8 @@ use super::{
 use crate::{
     protocol::{
         Branch, Command, Done, Event, FinishReason, Message, Permissions, Query, Reply, ResponseStart, RuleTrigger,
-        ServerReport, ServerState, ServersReport, SideAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport,
+        ServerReport, ServerState, ServersReport, SideAnswer, TrustAnswer, TrustAsked, TrustEntry, TrustKind,
+        TrustReport,
     },
     tui::app::{Effect, own_files::FileTask},
 };
@@ -479,6 +484,114 @@ fn words_are_words_whatever_waits() {
     }
 }
 
+/// On a card that has the focus letters act, `y` and `n` on an approval at once. Elsewhere a sentence is whole, whatever its first
+/// letters did.
+#[test]
+fn a_sentence_after_tab_loses_no_letter() {
+    for state in STATES.iter().filter(|it| !it.name.starts_with("approval")) {
+        for text in ["now do the same for tests", "explain", "run it again, please", "Do it"] {
+            let mut app = TestApp::new(100, 30);
+            (state.open)(&mut app);
+            app.keys("<tab>");
+            app.later(1000);
+            if !app.app.overlays.is_empty() {
+                continue;
+            }
+            let before = app.sent().len();
+            type_in(&mut app, text.bytes().map(|it| vec![it]).collect());
+            let draft = app.app.composer.field.text();
+            let what = format!("{}: {text:?}, draft {draft:?}\n{}", state.name, app.picture());
+            assert!(draft == text || app.shows(text), "{what}");
+            assert_eq!(app.sent().len(), before, "{what}");
+        }
+    }
+}
+
+/// The editor would take the rest of the sentence as commands.
+#[test]
+fn no_letter_alone_opens_another_program() {
+    let is_opened = |app: &TestApp| {
+        let is_program = |it: &Effect| matches!(it, Effect::OpenFile { .. } | Effect::EditPlan { .. });
+        app.front.effects.iter().any(is_program)
+    };
+    let named = |app: &mut TestApp| app.exchange("go", &["`src/cart.rs:3` holds it."]);
+    for (open, key, text) in [
+        (named as fn(&mut TestApp), "o", "now do the same"),
+        (plan, "e", "explain how"),
+    ] {
+        let mut app = TestApp::new(100, 30);
+        open(&mut app);
+        app.keys("<tab>");
+        app.later(1000);
+        type_in(&mut app, text.bytes().map(|it| vec![it]).collect());
+        assert_eq!(app.app.composer.field.text(), text);
+        assert!(!is_opened(&app), "{key}");
+        app.keys("<tab>");
+        app.later(1000);
+        app.keys(key);
+        assert!(!is_opened(&app), "{key}\n{}", app.picture());
+        app.keys("<enter>");
+        assert!(is_opened(&app), "{key}\n{}", app.picture());
+    }
+}
+
+#[test]
+fn letters_that_moved_about_are_no_beginning_of_a_message() {
+    // After another key, after a pause, and of a key that is held.
+    for before in ["jkj<down>", "jkj<later>", "j<held>"] {
+        let mut app = TestApp::new(100, 30);
+        app.exchange("go", &["one", "two", "three"]);
+        app.keys("<tab>");
+        for part in before.split_inclusive('>') {
+            let (keys, is_later) = (part.replace("<later>", ""), part.ends_with("<later>"));
+            app.keys(&keys.replace("<held>", ""));
+            if part.ends_with("<held>") {
+                let mut held = KeyEvent::from(KeyCode::Char('j'));
+                held.kind = KeyEventKind::Repeat;
+                app.take(Msg::Input(Input::Key(held)));
+            }
+            if is_later {
+                app.later(10_000);
+            }
+        }
+        app.keys("new words");
+        assert_eq!(app.app.composer.field.text(), "new words", "{before}");
+    }
+}
+
+#[test]
+fn no_letter_alone_sends_a_message_again_or_deletes_a_todo() {
+    let error = STATES.iter().find(|it| it.name == "error with retry").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    (error.open)(&mut app);
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("r");
+    assert!(app.sent().is_empty() && app.shows("enter retry"), "{}", app.picture());
+    app.keys("<esc><tab>");
+    app.later(1000);
+    app.keys("<enter>");
+    assert!(app.sent().is_empty(), "esc removed the mark");
+    app.keys("r<enter>");
+    assert!(
+        matches!(app.sent().as_slice(), [Command::Submit(_)]),
+        "{}",
+        app.picture()
+    );
+    let mut app = TestApp::new(100, 30);
+    plan(&mut app);
+    app.keys("<tab><down>");
+    app.later(1000);
+    app.keys("D");
+    assert!(app.sent().is_empty() && app.shows("enter delete"), "{}", app.picture());
+    app.keys("<enter>");
+    let sent = app.sent();
+    let [Command::Update { metadata, .. }] = sent.as_slice() else {
+        panic!("{sent:?}\n{}", app.picture())
+    };
+    assert_eq!(metadata["todos"], json!([]));
+}
+
 /// In Vim's normal mode letters are Vim's: they may change the draft, and nothing else.
 #[test]
 fn vim_commands_change_the_draft_only() {
@@ -509,6 +622,29 @@ fn vim_commands_change_the_draft_only() {
             }
         }
     }
+}
+
+#[test]
+fn the_way_to_the_page_of_trust_is_not_printed_on_it() {
+    let mut app = TestApp::new(100, 30);
+    trust(&mut app);
+    assert!(app.shows("tab details"), "{}", app.picture());
+    let page = STATES.iter().find(|it| it.name == "page of trust").expect("a state");
+    let mut app = TestApp::new(100, 30);
+    (page.open)(&mut app);
+    assert!(
+        !app.app.overlays.is_empty() && !app.shows("tab details"),
+        "{}",
+        app.picture()
+    );
+    app.later(1000);
+    app.keys("<tab><tab><enter>");
+    let decided = app.asked().into_iter().filter(|it| matches!(it, Query::DecideTrust(_)));
+    assert!(
+        decided.eq([&Query::DecideTrust(TrustAnswer::Later)]),
+        "{}",
+        app.picture()
+    );
 }
 
 /// The names of types that implement `Overlay`, and the variants of the purposes of a question, from the source.

@@ -12,7 +12,7 @@ use crate::{
             focus::{focus_composer, focus_transcript},
         },
         app::{
-            Action, Answer, App, Choice, Effect, Focus, Scene, Verdict,
+            Action, Answer, App, Choice, Effect, Focus, Mark, Scene, Verdict,
             keymap::{Chord, KeyContext},
         },
         command,
@@ -90,13 +90,20 @@ const TARGETS: &[KeyTarget] = &[
             })
         },
     },
-    // Enter after the letter that marks a plan builds it; every other key removes the mark.
+    // Enter after a letter that marks something does it; every other key removes the mark.
     KeyTarget {
-        is_meant: |app, _| app.questions.is_plan_marked,
+        is_meant: |app, _| app.questions.marked.is_some(),
         take: |app, event| {
-            app.questions.is_plan_marked = false;
-            let builds = event.code == KeyCode::Enter && event.modifiers.is_empty() && is_on_plan(app);
-            builds.then(|| actions::plan::BUILD.go(app, ""))
+            let (mark, item) = app.questions.marked.take()?;
+            let is_here = app.viewport.focus == Focus::Transcript && app.viewport.pane.selected == Some(item);
+            let confirms = event.code == KeyCode::Enter && event.modifiers.is_empty() && is_here;
+            confirms.then(|| match mark {
+                Mark::Build => actions::plan::BUILD.go(app, ""),
+                Mark::EditPlan => actions::plan::edit(app),
+                Mark::Open { path, line } => vec![Effect::OpenFile { path, line }],
+                Mark::Retry => actions::answer::RETRY.go(app, ""),
+                Mark::RemoveTodo(id) => actions::plan::remove_todo(app, &id),
+            })
         },
     },
     // To the question of trust, where nothing else waits: Tab, and from an empty draft Up and Enter.
@@ -164,14 +171,15 @@ const TARGETS: &[KeyTarget] = &[
             Some(effects)
         },
     },
-    // A letter that means nothing in the transcript is the beginning of a message; other keys mean nothing there.
+    // A letter that means nothing in the transcript belongs to a message, with those that were typed before it; other keys mean
+    // nothing there.
     KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Transcript,
         take: |app, event| {
             if !is_text(event) {
                 return Some(Vec::new());
             }
-            focus_composer(app);
+            begin_draft(app);
             None
         },
     },
@@ -198,6 +206,11 @@ const TARGETS: &[KeyTarget] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
+    if app.viewport.focus == Focus::Transcript && is_text(event) {
+        app.viewport.typed.add(event, app.now_ms);
+    } else {
+        app.viewport.typed.clear();
+    }
     replace_unknown(app, !is_text(event) || event.code == KeyCode::Char('/'));
     let continues = continues(app, event);
     if continues && event.code == KeyCode::Char(' ') {
@@ -246,25 +259,31 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             Vec::new()
         }
         Answer::Chosen(choice) => {
-            app.overlays.pop();
+            app.take_overlay();
             chosen(app, choice)
         }
         Answer::Live(choice) => chosen(app, choice),
         Answer::Does(effect) => vec![effect],
-        Answer::Said(text) => {
-            app.toast(text);
-            Vec::new()
-        }
+        Answer::Said(text) => app.say(text),
         Answer::Typed(event) => {
-            app.overlays.pop();
-            focus_composer(app);
+            app.take_overlay();
+            begin_draft(app);
             key(app, event)
         }
     }
 }
 
+/// Moves the focus to the draft for a letter that belongs there. The letters that were typed before it in the transcript go with it.
+fn begin_draft(app: &mut App) {
+    let before = app.viewport.typed.take_before_last();
+    focus_composer(app);
+    for letter in before.chars() {
+        app.composer.field.key(KeyCode::Char(letter).into());
+    }
+}
+
 fn close(app: &mut App) {
-    if let Some(overlay) = app.overlays.pop() {
+    if let Some(overlay) = app.take_overlay() {
         overlay.closed(app);
     }
 }

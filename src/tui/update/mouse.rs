@@ -26,6 +26,7 @@ use crate::{
 /// The left button went down: on a list, or perhaps text is going to be marked.
 pub(super) fn press(app: &mut App, cell: Position) -> Vec<Effect> {
     app.viewport.selection = None;
+    app.viewport.typed.clear();
     if app.terminal.mouse != Mouse::Full {
         return Vec::new();
     }

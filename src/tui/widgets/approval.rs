@@ -10,7 +10,9 @@ use super::{
     decision::{labelled, parts, reason, reason_rows},
     file_edit,
     form::{Form, Grant, Row, grants},
-    heading::{FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, keys_rows, sign, signed, titled, word},
+    heading::{
+        FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, keys_rows, sign, signed, titled, with_code, word,
+    },
     tool_call,
 };
 use crate::{
@@ -281,7 +283,7 @@ fn member<'a>(view: &Clarification<'a>, name: &str) -> Option<&'a Value> {
 fn why(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     let why = member(view, "why").and_then(Value::as_str).map(str::trim);
     why.filter(|it| !it.is_empty()).map_or_else(Vec::new, |it| {
-        let why = [Span::new(visible_line(it), Role::Text)];
+        let why = with_code(&visible_line(it), Role::Text);
         labelled(t!("approval-why"), &why, columns)
     })
 }

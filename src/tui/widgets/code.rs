@@ -11,7 +11,7 @@ use crate::{
     text::{
         Background, CodeLine, Role, Sanitized, Span, StyledLine,
         width::{pad_start, part},
-        wrap::wrap_hard,
+        wrap::wrap_code,
     },
 };
 
@@ -116,7 +116,7 @@ pub(super) fn code_line(
         };
         (vec![number, mark], vec![gap(digits + SIGN).on(ground)])
     };
-    let mut rows = wrap_hard(pieces, columns, &first, &rest);
+    let mut rows = wrap_code(pieces, columns, &first, &rest);
     for row in &mut rows {
         row.background = ground;
         row.gutter = rest.len() as u8;

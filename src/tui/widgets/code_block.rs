@@ -143,8 +143,8 @@ mod tests {
 » code                    rust  example
     pub struct Discount {
         pub code: String,
-        pub percent: u8, // between 0 a
-      nd 100, checked when it is read
+        pub percent: u8, // between 0
+      and 100, checked when it is read
     }
 -- no language, broken off
 » code                  incomplete  new

@@ -46,6 +46,7 @@ impl StatefulWidget for EndingWidget<'_> {
             version: hasher.finish(),
             newest: context.newest,
             selected: context.newest && context.selected,
+            elsewhere: context.newest && context.elsewhere,
             ..Key::shape(&context)
         };
         // The receipt is summed up when the turn ends and when a change of it is undone, not for a frame.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     DocumentKind, Fold, Key, Leaf, RenderContext, copy,
-    heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
+    heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, with_code, word},
     value::{ValueFrame, text_rows},
 };
 use crate::{
@@ -66,6 +66,9 @@ const REASONS: &[(&str, &str)] = &[
     ("CANCELLED", "reason-cancelled"),
 ];
 
+/// Bytes of details up to which they are words for a person, and no output.
+const MOST_SAID: usize = 1000;
+
 /// Returns in a few words why a tool failed. `None` for codes that say less than the tool itself.
 pub(super) fn reason(code: &str) -> Option<Sanitized> {
     let (_, id) = REASONS.iter().find(|it| it.0 == code)?;
@@ -119,7 +122,7 @@ impl DocumentKind for Error<'_> {
             "" => Sanitized::literal(t!("error-without-message")),
             text => Sanitized::new(text),
         };
-        let title = [Span::new(message, Role::Strong).bold()];
+        let title: Vec<Span> = with_code(&message, Role::Strong).into_iter().map(Span::bold).collect();
         let word = word(t!("error-word"));
         let under = gap(width(&word.text));
         let mut rows = titled(&title, &[word], &[under], facts(self), context.width);
@@ -131,9 +134,9 @@ impl DocumentKind for Error<'_> {
                 indent: &[],
                 role: Role::Dim,
             };
-            rows.extend(text_rows(details, frame));
+            rows.extend(detail_rows(details, frame));
         }
-        let said = Span::new(Sanitized::new(if is_sentence { details } else { "" }), Role::Dim);
+        let said = with_code(&Sanitized::new(if is_sentence { details } else { "" }), Role::Dim);
         rows.extend(next_step(said, self, context));
         Leaf::block(sign("✗", Role::Error), rows)
     }
@@ -156,7 +159,9 @@ impl DocumentKind for Error<'_> {
     }
 
     fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
-        (key.newest, key.selected) = (context.newest, context.newest && context.selected);
+        key.newest = context.newest;
+        key.selected = context.newest && context.selected;
+        key.elsewhere = context.newest && context.elsewhere;
     }
 
     fn copy_text(&self, _: &Document) -> Sanitized {
@@ -184,26 +189,36 @@ fn facts(error: &Error<'_>) -> Facts {
     facts
 }
 
-/// The key that tries again, with the way to it while the focus is elsewhere.
+/// Details of several lines, which end with what to do. Long ones are shown as they are.
+fn detail_rows(details: &str, frame: ValueFrame<'_>) -> Vec<StyledLine> {
+    if details.len() > MOST_SAID {
+        return text_rows(details, frame);
+    }
+    let lines = details.lines().map(|it| with_code(&Sanitized::new(it), frame.role));
+    lines.flat_map(|it| wrap(&it, frame.columns, &[], &[])).collect()
+}
+
+/// The key that tries again, with the way to it from where the focus is.
 pub(super) fn retry_key(context: &RenderContext<'_>) -> Vec<Span> {
-    let name = if context.selected { "r" } else { t!("key-tab-retry") };
+    let name = match (context.selected, context.elsewhere) {
+        (true, _) => "r",
+        (false, true) => t!("key-end-retry"),
+        (false, false) => t!("key-tab-retry"),
+    };
     key(name, t!("key-retry"), Role::Error)
 }
 
 /// The next step, after details that are a sentence.
-fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
+fn next_step(said: Vec<Span>, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
     // What our own agent and links report ends with what to do.
     let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();
     let step = STEPS.iter().find(|(name, _, _)| *name == error.code && !says_it_itself);
-    let mut spans = Vec::new();
-    if !said.text.is_empty() {
-        spans.push(said);
-    }
+    let mut spans = said;
     if let Some((_, step, _)) = step.filter(|(_, step, _)| !step.is_empty()) {
         if !spans.is_empty() {
             spans.push(gap(1));
         }
-        spans.push(sign(locale::text(step), Role::Dim));
+        spans.extend(with_code(&Sanitized::literal(locale::text(step)), Role::Dim));
     }
     // An old failure is history: only the last turn can be tried again.
     let mut rows = if spans.is_empty() {

@@ -65,24 +65,50 @@ fn keys(hints: Vec<Hint>, room: usize) -> Vec<Span> {
 
 /// The columns of a hint.
 fn wants(hint: &Hint) -> usize {
-    width::width(&hint.key) + 1 + width::width(hint.word)
+    let word = width::width(hint.word);
+    width::width(&hint.key) + word + usize::from(word > 0)
 }
 
-/// The hints that there is room for: first the one for sending goes, then the one for a new line, then the last ones. The way to the help goes last, Esc
-/// before it.
+/// The hints that there is room for: first the one for sending goes, then the one for a new line, then the last ones. Then the help
+/// and Esc lose their words, then Esc goes, then what decides. The way to the help goes last.
 fn fitting(mut hints: Vec<Hint>, room: usize) -> Vec<Hint> {
     let all = |hints: &[Hint]| hints.iter().map(|it| wants(it) + 3).sum::<usize>().saturating_sub(3);
     let rank = |it: &Hint| {
         let place = ["send", "newline"].iter().position(|name| it.action == *name);
-        (place.unwrap_or(2), it.action == "keys", it.key == "esc")
+        (place.unwrap_or(2), is_help(it), it.decides, is_escape(it))
     };
+    let mut words = Vec::new();
     while all(&hints) > room {
-        let Some((at, _)) = hints.iter().enumerate().rev().min_by_key(|(_, it)| rank(it)) else {
+        let last = hints.iter().enumerate().rev().min_by_key(|(_, it)| rank(it));
+        let Some((at, matters)) = last.map(|(at, it)| (at, it.decides || is_escape(it))) else {
             break;
         };
-        hints.remove(at);
+        let has_word = |wanted: fn(&Hint) -> bool| hints.iter().position(|it| wanted(it) && !it.word.is_empty());
+        match has_word(is_help).or_else(|| has_word(is_escape)).filter(|_| matters) {
+            Some(bare) => words.extend(
+                hints
+                    .get_mut(bare)
+                    .map(|it| (it.key.clone(), std::mem::take(&mut it.word))),
+            ),
+            None => drop(hints.remove(at)),
+        }
+    }
+    // What went after them may have left room.
+    for (key, word) in words.into_iter().rev() {
+        let is_room = all(&hints) + 1 + width::width(word) <= room;
+        if let Some(bare) = hints.iter_mut().find(|it| it.key == key && is_room) {
+            bare.word = word;
+        }
     }
     hints
+}
+
+fn is_help(hint: &Hint) -> bool {
+    hint.action == "keys"
+}
+
+fn is_escape(hint: &Hint) -> bool {
+    hint.key == "esc"
 }
 
 /// A key and a word for its action.
@@ -92,6 +118,8 @@ pub struct Hint {
     pub word: &'static str,
     /// The action's name, if it is one of the keymap.
     pub action: &'static str,
+    /// It decides on what is in view: where there is little room it stays longer than Esc.
+    pub decides: bool,
 }
 
 /// A hint for the key that opens the help.
@@ -108,6 +136,15 @@ pub fn hint(key: impl Into<Cow<'static, str>>, word: &'static str) -> Hint {
         key: key.into(),
         word,
         action: "",
+        decides: false,
+    }
+}
+
+/// A hint for a key that decides on what is in view.
+pub fn deciding(key: impl Into<Cow<'static, str>>, word: &'static str) -> Hint {
+    Hint {
+        decides: true,
+        ..hint(key, word)
     }
 }
 

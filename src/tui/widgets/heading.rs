@@ -1,5 +1,7 @@
 //! The first row of a document: kind, title, and facts at the right edge.
 
+use std::ops::Range;
+
 use crate::{
     locale::figure,
     text::{
@@ -246,6 +248,40 @@ pub fn key_at(spans: &[Span], column: usize) -> Option<&str> {
     None
 }
 
+/// Returns a text of a model or of ours with its `code` drawn as code, without the marks. A mark without a partner stays.
+pub fn with_code(text: &Sanitized, role: Role) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut end = 0;
+    while let Some((first, last)) = code_in(text, end) {
+        spans.push(Span::new(text.slice(end..first.start), role));
+        spans.push(Span::new(text.slice(first.end..last.start), Role::Code));
+        end = last.end;
+    }
+    spans.push(Span::new(text.slice(end..text.len()), role));
+    spans.retain(|it| !it.text.is_empty());
+    spans
+}
+
+/// The marks around the first code of a text from a byte on.
+fn code_in(text: &str, from: usize) -> Option<(Range<usize>, Range<usize>)> {
+    let next = |from: usize| {
+        let start = from + text.get(from..)?.find('`')?;
+        let rest = text.get(start..)?;
+        Some(start..start + rest.len() - rest.trim_start_matches('`').len())
+    };
+    let mut first = next(from)?;
+    loop {
+        let mut last = first.clone();
+        while let Some(found) = next(last.end) {
+            if found.len() == first.len() {
+                return Some((first, found));
+            }
+            last = found;
+        }
+        first = next(first.end)?;
+    }
+}
+
 /// The word at a column of a key's name; all of a name such as `tab, then r`.
 fn word_at(name: &str, column: usize) -> &str {
     let mut end = 0;
@@ -325,6 +361,27 @@ mod tests {
     fn check(wants: usize, columns: usize) -> (String, usize) {
         let (spans, room) = facts().fit(wants, columns);
         (spans.iter().map(|it| it.text.as_str()).collect(), room)
+    }
+
+    #[test]
+    fn code_in_a_text_is_drawn_as_code_without_its_marks() {
+        for (text, expected) in [
+            ("run `cargo test` and `ls`", "run [cargo test] and [ls]"),
+            ("``a`b`` is `c", "[a`b] is `c"),
+            ("`all of it`", "[all of it]"),
+            ("one ` alone", "one ` alone"),
+            ("``", "``"),
+            ("", ""),
+        ] {
+            let shown: String = with_code(&Sanitized::new(text), Role::Text)
+                .iter()
+                .map(|it| match it.role {
+                    Role::Code => format!("[{}]", it.text),
+                    _ => it.text.to_string(),
+                })
+                .collect();
+            assert_eq!(shown, expected, "{text}");
+        }
     }
 
     #[test]

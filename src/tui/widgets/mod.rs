@@ -77,7 +77,7 @@ pub use copy::{code_only, copy_text, markdown};
 pub use error::{error_leaves_out, is_retryable};
 pub use file_edit::{below, joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
-pub use heading::{TYPING, key, key_at};
+pub use heading::{TYPING, key, key_at, with_code};
 
 pub use action::{ActionWidget, action_line};
 pub use ending::EndingWidget;
@@ -99,6 +99,8 @@ pub struct RenderContext<'a> {
     pub fold: Fold,
     /// The reader is on this document: hints about keys may show.
     pub selected: bool,
+    /// The reader is on another document: the keys that lead here are others than from the draft.
+    pub elsewhere: bool,
     /// The answer's mode changes nothing on disk: what does so all the same is marked.
     pub read_only: bool,
     /// The document before this one is the same file and call: its header stands for this hunk too.
@@ -322,6 +324,7 @@ struct Key {
     width: usize,
     fold: Fold,
     selected: bool,
+    elsewhere: bool,
     read_only: bool,
     joined: bool,
     context: ContextLines,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     DocumentKind, DocumentState, Key, Leaf, MEASURE, RenderContext, copy,
-    heading::{Facts, Weight, gap, heading, key, line, put_key, sign, titled, word},
+    heading::{Facts, Weight, gap, heading, key, line, put_key, sign, titled, with_code, word},
     seed,
     todo::{self, Item},
 };
@@ -66,6 +66,7 @@ impl DocumentKind for Plan<'_> {
         key.newest = context.newest;
         key.waits = context.waits;
         key.selected = context.selected;
+        key.elsewhere = context.waits && context.elsewhere;
         key.todo = context.todo;
         if is_live(document, context) {
             key.todos = 1 + context.todos.version;
@@ -128,7 +129,7 @@ fn head(plan: &Plan<'_>, document: &Document, look: &RenderContext<'_>) -> Vec<S
     let mut rows = titled(&[title], &[word], &[under], facts(plan, document, look), columns);
     if !plan.overview.trim().is_empty() {
         rows.extend(wrap(
-            &[Span::new(Sanitized::new(plan.overview.trim()), Role::Text)],
+            &with_code(&Sanitized::new(plan.overview.trim()), Role::Text),
             columns.min(MEASURE),
             &[],
             &[],
@@ -204,7 +205,12 @@ fn keys(look: &RenderContext<'_>, document: &Document) -> Vec<StyledLine> {
         return Vec::new();
     }
     if !look.selected {
-        let way = key(t!("key-tab-build"), t!("plan-key-build"), Role::Waiting);
+        let name = if look.elsewhere {
+            t!("key-waiting-build")
+        } else {
+            t!("key-tab-build")
+        };
+        let way = key(name, t!("plan-key-build"), Role::Waiting);
         let rows = [StyledLine::blank(), line(&way, Facts::default(), look.width)];
         return if look.waits { rows.to_vec() } else { Vec::new() };
     }

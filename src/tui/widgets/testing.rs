@@ -25,6 +25,7 @@ pub fn look(width: usize) -> RenderContext<'static> {
         width,
         fold: Fold::Usual,
         selected: false,
+        elsewhere: false,
         read_only: false,
         joined: false,
         context: ContextLines::default(),

@@ -1,6 +1,6 @@
 //! Todos as rows with checkboxes, for plans and their updates.
 
-use super::heading::{gap, sign};
+use super::heading::{gap, sign, with_code};
 use crate::{
     protocol::TodoStatus,
     t,
@@ -23,7 +23,7 @@ const MOST_NAMED: usize = 6;
 /// `selected`: the item that has the keys.
 pub(super) fn rows(items: &[Item<'_>], selected: Option<usize>, columns: usize) -> Vec<StyledLine> {
     let rows = items.iter().enumerate().flat_map(|(at, item)| {
-        let mut spans = vec![text(item.content, item.status)];
+        let mut spans = text(item.content, item.status);
         let is_over = matches!(item.status, TodoStatus::Completed | TodoStatus::Cancelled);
         if !item.after.is_empty() && !is_over {
             let list: Vec<String> = item.after.iter().map(ToString::to_string).collect();
@@ -63,13 +63,20 @@ pub(super) fn checkbox(status: &TodoStatus) -> Span {
     }
 }
 
-pub(super) fn text(content: &str, status: &TodoStatus) -> Span {
-    let text = Sanitized::line(content.trim());
+pub(super) fn text(content: &str, status: &TodoStatus) -> Vec<Span> {
+    let mut spans = with_code(&Sanitized::line(content.trim()), Role::Text);
+    let quiet = |it: Span| Span { role: Role::Dim, ..it };
     match status {
-        TodoStatus::Pending | TodoStatus::InProgress => Span::new(text, Role::Text),
-        TodoStatus::Completed => Span::new(text, Role::Dim),
-        TodoStatus::Cancelled => Span::new(text, Role::Dim).modified(Modifier::STRIKE),
-        TodoStatus::Other(word) => Span::new(format!("{text} ({})", Sanitized::line(word)), Role::Text),
+        TodoStatus::Pending | TodoStatus::InProgress => spans,
+        TodoStatus::Completed => spans.into_iter().map(quiet).collect(),
+        TodoStatus::Cancelled => {
+            let struck = |it| quiet(it).modified(Modifier::STRIKE);
+            spans.into_iter().map(struck).collect()
+        }
+        TodoStatus::Other(word) => {
+            spans.push(Span::new(format!(" ({})", Sanitized::line(word)), Role::Text));
+            spans
+        }
     }
 }
 

@@ -108,7 +108,8 @@ fn line(changes: &[(String, TodoStatus)]) -> Vec<Span> {
         if !spans.is_empty() {
             spans.push(gap(2));
         }
-        spans.extend([todo::checkbox(status), gap(1), todo::text(content, status)]);
+        spans.extend([todo::checkbox(status), gap(1)]);
+        spans.extend(todo::text(content, status));
     }
     if spans.is_empty() {
         spans.push(sign(t!("todo-unchanged"), Role::Dim));

@@ -1088,6 +1088,7 @@ impl Pane {
             width: context.width,
             fold: self.fold_of(item),
             selected,
+            elsewhere: context.has_focus && self.selected.is_some() && !selected,
             read_only: false,
             joined: false,
             context: ContextLines::new(context.context_lines),

@@ -506,9 +506,9 @@ impl ServeSource {
     }
 
     /// Opens a link for a request. `log` holds the conversation before its message.
-    pub fn link(&self, wanted: &LinkRequest<'_>, log: Arc<Log>) -> Result<Arc<dyn Link>> {
+    pub fn link(&self, wanted: &LinkRequest<'_>, log: Arc<Log>) -> Arc<dyn Link> {
         let LinkRequest { request, asker } = *wanted;
-        Ok(match self {
+        match self {
             // The client's context and tools are passed on unchanged.
             Self::Gateway(client, settings) => {
                 let settings = http::Settings {
@@ -539,7 +539,7 @@ impl ServeSource {
                 let reply = recording.reply_to(&request.messages);
                 Arc::new(Replay::start(&reply, *speed, Audience::Asking))
             }
-        })
+        }
     }
 }
 

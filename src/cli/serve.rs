@@ -66,7 +66,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             request: &request,
             asker: Asker::Later,
         };
-        let peer = source.link(&nobody, Log::new())?.about().peer;
+        let peer = source.link(&nobody, Log::new()).about().peer;
         let settings = &base.settings.serve;
         let tools = source.tools();
         let max_streams = usize::try_from(settings.max_streams).unwrap_or(usize::MAX);
@@ -88,7 +88,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             models: settings.models.clone(),
             tools: source.tool_names(),
             can_undo: source.can_undo(),
-            open: Box::new(move |wanted, log| Ok(source.link(wanted, log)?)),
+            open: Box::new(move |wanted, log| Ok(source.link(wanted, log))),
             log_access: Box::new(move |record| log_request(record, lines.as_ref())),
             limits: Limits::for_streams(max_streams),
         })?;

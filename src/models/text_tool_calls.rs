@@ -36,8 +36,8 @@ impl Tail {
             // A mark may have come in part.
             let longest = MARKS[0].len() - 1;
             let words = mark.unwrap_or_else(|| self.text.floor_char_boundary(self.text.len().saturating_sub(longest)));
-            self.has_words |= !self.text[..words].trim().is_empty();
-            self.text.drain(..words);
+            let dropped: String = self.text.drain(..words).collect();
+            self.has_words |= !dropped.trim().is_empty();
         }
         if self.text.len() > TAIL_LIMIT_BYTES {
             *self = Self::NO_CALLS;

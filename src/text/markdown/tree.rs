@@ -429,10 +429,14 @@ enum Verbatim {
     Html,
 }
 
+/// The path of a file that is longer is not shown beside a link.
+const LONGEST_PATH_BYTES: usize = 120;
+
 #[derive(Clone)]
 struct Target {
-    url: Arc<str>,
-    /// Part of the target that a reader must see.
+    /// Address for a click; `None` for a file.
+    url: Option<Arc<str>>,
+    /// Part of the target that a reader must see; for a file all of it.
     place: String,
 }
 
@@ -485,9 +489,10 @@ impl Inline {
         if self.run.is_empty() {
             return;
         }
+        let link = self.link.as_ref().and_then(|it| it.url.clone());
         let role = if self.verbatim == Some(Verbatim::Code) {
             Role::Code
-        } else if self.link.is_some() {
+        } else if link.is_some() {
             Role::Link
         } else if self.verbatim.is_some() || !self.images.is_empty() {
             Role::Dim
@@ -503,7 +508,7 @@ impl Inline {
             (self.heading || self.strongs > 0, Modifier::BOLD),
             (self.emphases > 0, Modifier::ITALIC),
             (self.strikes > 0, Modifier::STRIKE),
-            (self.link.is_some(), Modifier::UNDERLINE),
+            (link.is_some(), Modifier::UNDERLINE),
         ] {
             if set {
                 mark |= with;
@@ -511,7 +516,6 @@ impl Inline {
         }
         let text = Sanitized::from(std::mem::take(&mut self.run));
         if !text.is_empty() {
-            let link = self.link.as_ref().map(|it| Arc::clone(&it.url));
             let span = Span::new(text, role).modified(mark).linked(link);
             let is_prose = self.verbatim.is_none() && self.link.is_none() && self.images.is_empty();
             if is_prose && span.text.contains("://") {
@@ -537,7 +541,7 @@ impl Inline {
                 self.spans.push(part(span, done..range.start));
             }
             done = range.end;
-            let link = part(span, range).modified(Modifier::UNDERLINE).linked(Some(target.url));
+            let link = part(span, range).modified(Modifier::UNDERLINE).linked(target.url);
             self.spans.push(Span {
                 role: Role::Link,
                 ..link
@@ -589,7 +593,7 @@ impl Inline {
     }
 }
 
-/// Returns a target on the web or a mailbox. `None` for any other.
+/// Returns a target on the web, a mailbox or the path of a file. `None` for any other.
 fn target(kind: LinkType, url: &str) -> Option<Target> {
     let mail;
     let url = if matches!(kind, LinkType::Email) {
@@ -598,9 +602,23 @@ fn target(kind: LinkType, url: &str) -> Option<Target> {
     } else {
         url
     };
+    if is_path(url) {
+        return Some(Target {
+            url: None,
+            place: url.to_owned(),
+        });
+    }
     let url = link_target(url)?;
     let place = link_host(&url)?;
-    Some(Target { url, place })
+    Some(Target { url: Some(url), place })
+}
+
+/// Returns true for the path of a file, with or without a line: it has no scheme and is no place in the same text.
+fn is_path(target: &str) -> bool {
+    let has_scheme = target.split_once(':').is_some_and(|(before, after)| {
+        after.starts_with("//") || !before.contains(['/', '.']) && !after.starts_with(|it: char| it.is_ascii_digit())
+    });
+    !has_scheme && !target.is_empty() && target.len() <= LONGEST_PATH_BYTES && !target.starts_with(['#', '?'])
 }
 
 /// Returns true if `shown` contains `place` as an entire name: `microsoft.com` does not name `t.co`.

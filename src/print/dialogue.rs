@@ -34,8 +34,8 @@ pub struct Dialogue {
     mode: Mode,
     /// Custom mode of the messages.
     custom_mode: Option<String>,
-    /// Messages that wait for the next turn.
-    queue: VecDeque<Message>,
+    /// Messages that wait for the next turn, and whether they are to join the turn before it: they came before it had begun.
+    queue: VecDeque<(Message, bool)>,
     /// Their size.
     queue_bytes: usize,
     /// Number of exchanges that there will be once all that was sent has begun.
@@ -111,16 +111,32 @@ impl Dialogue {
             return Some(self.submit(message, exchanges));
         }
         // Before the exchange is there, nobody could say in which of two the message ended up.
-        if is_busy && joins && !waits && exchanges == self.expected {
-            return Some(Command::Steer(Submit {
-                message: message.in_custom_mode(self.custom_mode.as_deref()),
-                mode: self.mode,
-                model: None,
-            }));
+        let is_joining = is_busy && joins && !waits;
+        if is_joining && exchanges == self.expected {
+            return Some(self.steer(message));
         }
         self.queue_bytes += size(&message);
-        self.queue.push_back(message);
+        self.queue.push_back((message, is_joining));
         None
+    }
+
+    /// The next message that came before the exchange that it joins; `None` until that has begun.
+    pub fn next_joining(&mut self, exchanges: usize) -> Option<Command> {
+        if !self.is_busy(exchanges) || exchanges != self.expected {
+            return None;
+        }
+        let at = self.queue.iter().position(|it| it.1)?;
+        let (message, _) = self.queue.remove(at)?;
+        self.queue_bytes -= size(&message);
+        Some(self.steer(message))
+    }
+
+    fn steer(&self, message: Message) -> Command {
+        Command::Steer(Submit {
+            message: message.in_custom_mode(self.custom_mode.as_deref()),
+            mode: self.mode,
+            model: None,
+        })
     }
 
     /// Returns true if an exchange runs, or will begin; its end has not been reported.
@@ -133,7 +149,7 @@ impl Dialogue {
         if self.is_busy(exchanges) {
             return None;
         }
-        let message = self.queue.pop_front()?;
+        let (message, _) = self.queue.pop_front()?;
         self.queue_bytes -= size(&message);
         Some(self.submit(message, exchanges))
     }
@@ -142,6 +158,10 @@ impl Dialogue {
     pub fn end_turn(&mut self, exchanges: usize, dollars: f64) {
         self.reported = exchanges;
         self.spent += dollars;
+        // What could not join the turn has one of its own.
+        for it in &mut self.queue {
+            it.1 = false;
+        }
     }
 
     /// Returns why no further turn may begin; `None` if one may.
@@ -184,6 +204,35 @@ mod tests {
     use tokio::sync::mpsc::channel;
 
     use super::*;
+
+    #[test]
+    fn a_message_that_comes_before_its_exchange_joins_it_once_it_is_there() {
+        let (_sender, receiver) = channel(1);
+        let mut dialogue = Dialogue::new(Some(receiver), (Mode::Agent, None), 0, None);
+        let say = |dialogue: &mut Dialogue, text: &str, waits, exchanges| {
+            dialogue.message(Message::user(text), waits, true, exchanges)
+        };
+        let text = |command: Option<Command>| match command {
+            Some(Command::Steer(it)) => ("steer", it.message.content),
+            Some(Command::Submit(it)) => ("submit", it.message.content),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(say(&mut dialogue, "one", false, 0)), ("submit", "one".to_owned()));
+        for (words, waits) in [("join", false), ("later", true), ("behind it", false)] {
+            assert_eq!(say(&mut dialogue, words, waits, 0), None);
+        }
+        assert_eq!(dialogue.next_joining(0), None, "there is nothing to join yet");
+        assert_eq!(text(dialogue.next_joining(1)), ("steer", "join".to_owned()));
+        assert_eq!(text(dialogue.next_joining(1)), ("steer", "behind it".to_owned()));
+        assert_eq!(dialogue.next_joining(1), None, "the other one waits for its own turn");
+        dialogue.end_turn(1, 0.0);
+        assert_eq!(text(dialogue.next_turn(1)), ("submit", "later".to_owned()));
+        assert_eq!(say(&mut dialogue, "too late", false, 1), None);
+        dialogue.end_turn(2, 0.0);
+        assert_eq!(dialogue.next_joining(2), None, "no turn runs");
+        assert_eq!(text(dialogue.next_turn(2)), ("submit", "too late".to_owned()));
+        assert_eq!(dialogue.queue_bytes, 0);
+    }
 
     #[test]
     fn while_too_many_messages_wait_no_more_is_read_but_an_answer() {

@@ -237,6 +237,9 @@ pub async fn run(
             if let Some(command) = dialogue.next_turn(exchanges) {
                 link.send(command);
             }
+            while let Some(command) = dialogue.next_joining(exchanges) {
+                link.send(command);
+            }
         }
         let is_asking = printer.transcript.open_question().is_some();
         let approval = OptionFuture::from(printer.questions.approval.as_mut());

@@ -92,5 +92,9 @@ if [ -n "$is_done" ] && [ -n "$aside" ]; then
 fi
 rm -rf -- "$temporary"
 for name in "$@"; do
-  [ -k "$root/$name" ] && flock -n "$root/$name" rmdir -- "$root/$name" 2>/dev/null
+  place=$root/$name
+  # A new program may take it away, or stand in its place, at this moment. `flock PATH` would make a file there.
+  [ -k "$place" ] && (
+    exec 9<"$place/." && flock -n 9 && [ "$place" -ef /proc/self/fd/9 ] && rmdir -- "$place"
+  ) 2>/dev/null
 done

@@ -273,6 +273,12 @@ fn cut(text: &str, name: &ToolName, context: &Context) -> String {
 pub async fn resources_of(text: &str, servers: &Servers) -> (Vec<Part>, Vec<String>) {
     let (mut parts, mut warnings) = (Vec::new(), Vec::new());
     for (server, uri) in resources_in(text, &servers.statuses()) {
+        if uri.contains('{') {
+            warnings.push(format!(
+                "@{server}:{uri} was not read: put a value where the braces are"
+            ));
+            continue;
+        }
         match servers.resource(&server, &uri).await {
             Ok(reply) => {
                 let body = capped(&reply.text, RESULT_BYTES);

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::{
     CliContext,
     arguments::{Boundary, TargetArguments},
-    chain, code, complain, say,
+    chain, code, complain, has_unreadable_rules, say,
 };
 use crate::{
     config::TrustStore,
@@ -46,7 +46,7 @@ pub fn run(ask: Boundary) -> Result<u8> {
             for problem in &base.problems {
                 complain(&problem.to_string());
             }
-            if base.problems.iter().any(|it| it.leaves_open) {
+            if base.problems.iter().any(|it| it.leaves_open) || has_unreadable_rules(&base) {
                 return Ok(code::USAGE);
             }
             hold(&base, &command, &permissions, guard)

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     config::{Connection, shown_path},
     embedding::{self, Effort, Embeddings, Installed, KNOWN_MODELS, KnownModel, Progress, SharedVectors},
-    index::{File, Index},
+    index::{self, File, Index},
     net::client::{Client, Request},
     sandbox::{Fence, Workspace},
     text::figure,
@@ -63,15 +63,12 @@ impl Surveyed {
         let mut settings = base.settings.clone();
         // Here nobody waits for an answer.
         settings.limits.search_time = Duration::from_hours(1);
+        let index = Index::stored(&base.paths.cache, workspace.root());
         let context = Context::apart(Arc::new(workspace), Arc::new(settings), Arc::default());
         Arc::clone(&context.workspace).look_once().await;
         let found = codebase_search::workspace_files(&context).await;
         let (files, is_whole) = found.map_err(|it| anyhow::anyhow!("{}", it.message))?;
-        Ok(Self {
-            index: Index::default(),
-            files,
-            is_whole,
-        })
+        Ok(Self { index, files, is_whole })
     }
 }
 
@@ -88,6 +85,7 @@ fn status(base: &CliContext, as_json: bool) -> Result<u8> {
         .survey(&surveyed.files, &codebase_search::read, &|| false);
     let with = model.map_or(0, |it| it.count(&survey));
     let stored = embedding::stored(&base.paths.cache)?;
+    let word_bytes = index::stored_word_bytes(&base.paths.cache);
     let state = match model {
         None => "lexical_only",
         Some(_) if with == survey.len() => "ready",
@@ -110,6 +108,7 @@ fn status(base: &CliContext, as_json: bool) -> Result<u8> {
             "withVectors": with,
             "stored": models,
             "storedBytes": bytes,
+            "storedWordBytes": word_bytes,
         });
         say(&format!("{status}\n"));
         return Ok(code::OK);
@@ -140,6 +139,9 @@ fn status(base: &CliContext, as_json: bool) -> Result<u8> {
     });
     if let Some(shared) = model.and_then(Embeddings::shared) {
         lines.push(format!("shared     {}", shared.address()));
+    }
+    if word_bytes > 0 {
+        lines.push(format!("words      {} stored", figure::bytes(word_bytes)));
     }
     if let Some((models, bytes)) = stored {
         lines.push(format!(
@@ -298,10 +300,15 @@ fn overwrite(line: &str) {
 }
 
 fn clear(base: &CliContext) -> Result<u8> {
-    match embedding::clear(&base.paths.cache)? {
-        Some(bytes) => say(&format!("{} of vectors deleted\n", figure::bytes(bytes))),
-        None => say("nothing is stored\n"),
-    }
+    let vectors = embedding::clear(&base.paths.cache)?;
+    let words = index::clear_words(&base.paths.cache).context("the words cannot be deleted")?;
+    let deleted = [(vectors, "vectors"), (words, "words")];
+    let lines = deleted.map(|(bytes, what)| match bytes {
+        Some(bytes) => format!("{} of {what} deleted\n", figure::bytes(bytes)),
+        None => String::new(),
+    });
+    let text = lines.concat();
+    say(if text.is_empty() { "nothing is stored\n" } else { &text });
     Ok(code::OK)
 }
 

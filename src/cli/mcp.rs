@@ -18,6 +18,7 @@ use super::{
 use crate::{
     agent::served,
     config::{McpServer, Secret, store_server},
+    extensions::installed,
     mcp::{
         self, Approvals, Change, Definition, Endpoint, Found, OAuthClient, Servers, Standing, State, Status, ToolName,
         described,
@@ -56,7 +57,13 @@ pub fn run(asked: &Mcp) -> Result<u8> {
 }
 
 fn found(base: &CliContext) -> Found {
-    mcp::find(&base.settings.mcp, &root(base), std::env::home_dir().as_deref())
+    let (plugins, _) = installed(&base.paths.data);
+    mcp::find(
+        &base.settings.mcp,
+        &root(base),
+        std::env::home_dir().as_deref(),
+        &plugins,
+    )
 }
 
 fn root(base: &CliContext) -> std::path::PathBuf {
@@ -98,12 +105,7 @@ fn standing(base: &CliContext, definition: &Definition, files: &Found) -> String
         }
         Standing::Approved => {}
     }
-    let file = files
-        .files
-        .get(definition.origin.shown())
-        .filter(|_| definition.is_project());
-    let is_trusted = open::is_trusted(&base.settings, Some(&base.paths), &root);
-    if file.is_some_and(|print| !is_trusted(definition.origin.shown(), print)) {
+    if !is_of_trusted_file(base, files, definition) {
         return format!("its file is not trusted; `sheaf mcp approve {}`", definition.name);
     }
     let variable = |name: &str| base.environment.get(name).map(str::to_owned);
@@ -263,11 +265,10 @@ fn approve(base: &CliContext, found: &Found, definition: &Definition, yes: bool)
     let root = root(base);
     let approvals = Approvals::under(&base.paths.state);
     let standing = approvals.standing(&root, definition);
-    if definition.is_project() {
+    if definition.is_foreign() {
         let file = definition.origin.shown();
-        let is_trusted = open::is_trusted(&base.settings, Some(&base.paths), &root);
         let print = found.files.get(file);
-        let is_known = print.is_some_and(|it| is_trusted(file, it));
+        let is_known = is_of_trusted_file(base, found, definition);
         if standing != Standing::Approved || !is_known {
             say(&format!("{}  (from {file})\n", definition.name));
             if let Standing::Changed { was } = &standing {
@@ -430,16 +431,19 @@ fn address(base: &CliContext, target: &str) -> Result<Address> {
     }
 }
 
-/// Returns true if a server is the user's own, or its project's file is trusted and the server approved.
+/// Returns true if a server is the user's own, or approved and its project's file is trusted.
 fn may_start(base: &CliContext, found: &Found, definition: &Definition) -> bool {
-    if !definition.is_project() {
+    let standing = Approvals::under(&base.paths.state).standing(&root(base), definition);
+    is_of_trusted_file(base, found, definition) && standing == Standing::Approved
+}
+
+/// Returns false for a server of a project whose file the user does not trust as it is.
+fn is_of_trusted_file(base: &CliContext, found: &Found, definition: &Definition) -> bool {
+    let mcp::Origin::Project(file) = &definition.origin else {
         return true;
-    }
-    let (root, file) = (root(base), definition.origin.shown());
-    let is_trusted = open::is_trusted(&base.settings, Some(&base.paths), &root);
-    let is_known = found.files.get(file).is_some_and(|it| is_trusted(file, it));
-    let standing = Approvals::under(&base.paths.state).standing(&root, definition);
-    is_known && standing == Standing::Approved
+    };
+    let is_trusted = open::is_trusted(&base.settings, Some(&base.paths), &root(base));
+    found.files.get(file).is_some_and(|it| is_trusted(file, it))
 }
 
 /// Signs in. `challenge`: what the server has answered to a call, if it wants more than it has given before.

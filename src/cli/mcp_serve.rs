@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     CliContext,
     arguments::{CommonArguments, TargetArguments},
-    code, printing_store, runtime, sessions, why,
+    code, has_unreadable_rules, printing_store, runtime, sessions, why,
 };
 use crate::{
     agent::approval::{Facts, Rules, RunMode, Tier, Verdict, judge},
@@ -66,15 +66,19 @@ struct Server {
 /// Serves until the input ends.
 pub fn run(common: &CommonArguments) -> Result<u8> {
     let base = CliContext::of(common, &TargetArguments::default())?;
+    if has_unreadable_rules(&base) {
+        return Ok(code::USAGE);
+    }
     let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;
+    let index = Index::stored(&base.paths.cache, workspace.root());
     let (rules, _) = Rules::read(&base.settings, std::env::home_dir().as_deref());
     let (out, mut lines) = mpsc::unbounded_channel::<Sanitized>();
     let server = Arc::new(Server {
         workspace: Arc::new(workspace),
         seen: Arc::default(),
-        index: Arc::default(),
+        index: Arc::new(index),
         embeddings: Arc::new(super::open::embeddings(&base)),
         settings: Arc::new(base.settings.clone()),
         rules,

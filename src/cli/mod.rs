@@ -51,7 +51,7 @@ use self::{
     open::ConversationOptions,
 };
 use crate::{
-    agent::git::commit,
+    agent::{approval::Rules, git::commit},
     config::{self, Environment, Fingerprint, Paths, Problem, Settings, TrustStore},
     journal::{
         Log,
@@ -666,6 +666,15 @@ fn listen() -> mpsc::Receiver<StopSignal> {
         while tokio::signal::ctrl_c().await.is_ok() && sender.send(StopSignal::Interrupt).await.is_ok() {}
     });
     stops
+}
+
+/// Says which rules that forbid or ask cannot be read. Returns true if there are any: where nobody can be asked, the program ends.
+fn has_unreadable_rules(base: &CliContext) -> bool {
+    let problems = Rules::unreadable(&base.settings, std::env::home_dir().as_deref());
+    for problem in &problems {
+        complain(problem);
+    }
+    !problems.is_empty()
 }
 
 fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {

@@ -18,6 +18,7 @@ use crate::{
     },
     config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
     embedding::{self, EmbeddingService},
+    index::Index,
     journal::Log,
     link::{
         About, Asker, Held, Link, SandboxStatus,
@@ -244,6 +245,7 @@ pub fn scripted_agent(
         workspace: Some(Arc::new(workspace)),
         tools: tools::built_in().clone(),
         roles: Arc::new(Roles::new(&settings, &Environment::default())),
+        index: Arc::default(),
         embeddings: Arc::default(),
         settings: Arc::new(settings),
         served: None,
@@ -266,7 +268,9 @@ pub struct AgentTemplate {
     workspace: Option<Arc<Workspace>>,
     tools: ToolSet,
     roles: Arc<Roles>,
-    /// Vectors of code, for all conversations.
+    /// The chunks of the workspace's code, for all conversations.
+    index: Arc<Index>,
+    /// Vectors of code. The same.
     embeddings: Arc<EmbeddingService>,
     /// Variables of the process, for servers of tools; `None`: there are no such servers.
     served: Option<Environment>,
@@ -315,6 +319,10 @@ impl AgentTemplate {
         let embeddings = paths
             .as_ref()
             .map(|it| embedding::service(settings, it, environment, Arc::clone(&roles)));
+        let index = match (&paths, &workspace) {
+            (Some(paths), Some(workspace)) => Index::stored(&paths.cache, workspace.root()),
+            (None, _) | (_, None) => Index::default(),
+        };
         Ok(Self {
             provider,
             model,
@@ -323,6 +331,7 @@ impl AgentTemplate {
             workspace,
             tools,
             roles,
+            index: Arc::new(index),
             embeddings: Arc::new(embeddings.unwrap_or_default()),
             served: Some(environment.clone()),
             paths,
@@ -363,6 +372,7 @@ impl AgentTemplate {
             tools: self.tools.clone(),
             servers,
             roles: Arc::clone(&self.roles),
+            index: Arc::clone(&self.index),
             embeddings: Arc::clone(&self.embeddings),
             paths: self.paths.clone(),
             hold: self.about.hold.clone(),
@@ -391,6 +401,7 @@ pub fn servers_setup(
         only: None,
         workspace: Arc::clone(workspace),
         home: std::env::home_dir(),
+        data: paths.map(|it| it.data.clone()),
         approvals: paths.map(|it| Approvals::under(&it.state)),
         is_trusted: is_trusted(settings, paths, workspace.root()),
         environment: environment.clone(),

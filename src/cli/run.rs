@@ -13,7 +13,7 @@ use super::{
     CliContext,
     arguments::{CommonArguments, InputFormat, OutputArguments, OutputFormat, PermissionMode, Run},
     chat::{self, ResumeTarget},
-    code, complain, dialogue, open, print_answer, printing_store, runtime, schema,
+    code, complain, dialogue, has_unreadable_rules, open, print_answer, printing_store, runtime, schema,
 };
 use crate::{
     agent::{
@@ -270,7 +270,7 @@ pub fn print(
     // another server than the one named.
     // And nobody is there to be asked where what settings forbid is not known.
     let is_end = |it: &Problem| matches!(it.place, Location::Flag(_)) || it.leaves_open;
-    if base.problems.iter().any(is_end) {
+    if base.problems.iter().any(is_end) || has_unreadable_rules(&base) {
         return Ok(code::USAGE);
     }
     let (prompt, form) = match (&wanted.output_schema, prompt) {

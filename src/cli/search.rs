@@ -11,6 +11,7 @@ use super::{
     code, complain, open, runtime, say,
 };
 use crate::{
+    index::Index,
     print::harmless,
     sandbox::{Fence, Workspace},
     tools::{self, Context, Input, Work},
@@ -34,9 +35,10 @@ pub fn run(asked: &Search) -> Result<u8> {
     if let Some(count) = asked.count {
         settings.limits.search_chunks = count;
     }
+    let index = Index::stored(&base.paths.cache, workspace.root());
     let context = Context {
         embeddings: Arc::new(embeddings),
-        ..Context::apart(Arc::new(workspace), Arc::new(settings), Arc::default())
+        ..Context::apart(Arc::new(workspace), Arc::new(settings), Arc::new(index))
     };
     let tool = tools::built_in().iter().find(|it| it.name == "codebase_search");
     let Some(Work::Call { run, .. }) = tool.map(|it| &it.work) else {

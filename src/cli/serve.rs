@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    CliContext, TrustSource, arguments::Serve, code, complain, complain_of, listen, open::ServeSource, read_recording,
-    runtime, say,
+    CliContext, TrustSource, arguments::Serve, code, complain, complain_of, has_unreadable_rules, listen,
+    open::ServeSource, read_recording, runtime, say,
 };
 use crate::{
     config::{Secret, Settings},
@@ -36,7 +36,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     for problem in &base.problems {
         complain(&problem.to_string());
     }
-    if base.problems.iter().any(|it| it.leaves_open) {
+    if base.problems.iter().any(|it| it.leaves_open) || has_unreadable_rules(&base) {
         return Ok(code::USAGE);
     }
     long_text::SpillPolicy::in_folder(base.paths.scratch())

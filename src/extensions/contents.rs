@@ -45,7 +45,7 @@ pub fn plugin_contents(plugin: &Plugin) -> Vec<(&'static str, String)> {
     let hooks = find_hooks(&around, (&[], ""), Isolation::Sandbox, &nothing_else);
     lines.extend(hooks.hooks.iter().map(|it| ("hook", named(&it.event, &it.command))));
     let servers = plugin.servers.iter();
-    lines.extend(servers.map(|it| ("MCP server, not started", named(&it.name, &it.about()))));
+    lines.extend(servers.map(|it| ("MCP server", named(&it.name, &it.about()))));
     lines.extend(
         hooks
             .unsupported

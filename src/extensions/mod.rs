@@ -20,7 +20,9 @@ pub use contents::plugin_contents;
 pub use folders::{HeldFile, Owner, Surroundings, repository_above};
 pub use front_matter::FrontMatter;
 pub use mode::{AllowedTool, CustomMode, ModeSet, ToolGroup, find_modes};
-pub use plugin::{Plugin, PluginEntry, PluginForm, PluginIndex, PluginSource, read as read_plugin};
+pub use plugin::{
+    Plugin, PluginEntry, PluginForm, PluginIndex, PluginServer, PluginSource, installed, read as read_plugin,
+};
 pub use shelf::SkillShelf;
 pub use skill::{Skill, SkillSet, Visibility, find_skills};
 pub use style::{find_style, project_styles};

@@ -1,8 +1,8 @@
 //! Finds code by the words of a question: BM25 over chunks of files, kept in memory.
 //!
-//! There is no index file and nothing is watched. A search brings along the files that are there now, with their size and
-//! time of change; what is new or differs is cut into chunks again, the rest is as it was. Words are kept as hashes: a
-//! chunk costs a few hundred bytes, and all of them together have a limit.
+//! Nothing is watched. A search brings along the files that are there now, with their size and time of change; what is new or
+//! differs is cut into chunks again, the rest is as it was. Words are kept as hashes: a chunk costs a few hundred bytes, and all of
+//! them together have a limit. They can be stored (`store`), so that a program begins with those of the last one.
 //!
 //! A chunk has an identity, the hash of its text. Whoever has vectors of texts ([`crate::embedding`]) ranks chunks by these
 //! as well, and both rankings are fused.
@@ -12,27 +12,31 @@
 mod chunk;
 mod grammar;
 mod ranking;
+mod store;
 mod symbol;
 mod syntax;
 mod word;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    thread::JoinHandle,
     time::SystemTime,
 };
 
 use sha2::{Digest as _, Sha256};
 
 use crate::text::WordList;
+use store::Known;
 use word::Words;
 
 pub use ranking::{Candidate, RankedBy, choose, fuse};
+pub use store::{clear as clear_words, stored_bytes as stored_word_bytes};
 pub use symbol::{Symbol, Symbols};
 pub use syntax::errors;
 
@@ -53,10 +57,27 @@ const THREADS: usize = 2;
 /// Maximum size of a text that is embedded, in bytes. A model reads less of it.
 const LONGEST_TEXT: usize = 8 << 10;
 
+/// Fewer files that were cut are not worth storing.
+const LEAST_NEW: usize = 32;
+/// This part of the files must be new before all of them are stored again.
+const NEW_PART: usize = 100;
+
 /// The chunks of all files that were ever searched.
 #[derive(Debug, Default)]
 pub struct Index {
-    entries: Mutex<HashMap<PathBuf, Arc<Entry>>>,
+    known: Mutex<KnownFiles>,
+    /// The file in which they are stored. `None`: nowhere.
+    path: Option<PathBuf>,
+}
+
+/// What is known, and what of it is stored.
+#[derive(Debug, Default)]
+struct KnownFiles {
+    kept: Known,
+    is_loaded: bool,
+    /// Files that were cut since all were stored.
+    unsaved: usize,
+    writer: Option<JoinHandle<()>>,
 }
 
 /// A file that is there.
@@ -189,7 +210,9 @@ pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
 struct Entry {
     modified: Option<SystemTime>,
     bytes: u64,
-    chunks: Box<[Chunk]>,
+    /// Hash of its name and content.
+    content: TextHash,
+    chunks: Arc<[Chunk]>,
     is_aside: bool,
 }
 
@@ -206,8 +229,7 @@ struct Chunk {
 
 impl Entry {
     fn size(&self) -> usize {
-        let words: usize = self.chunks.iter().map(|it| it.words.size()).sum();
-        words + self.chunks.len() * size_of::<Chunk>() + 256
+        size(&self.chunks)
     }
 
     fn fits(&self, file: &File) -> bool {
@@ -215,7 +237,22 @@ impl Entry {
     }
 }
 
+/// Bytes of a file's chunks in memory.
+fn size(chunks: &[Chunk]) -> usize {
+    let words: usize = chunks.iter().map(|it| it.words.size()).sum();
+    words + std::mem::size_of_val(chunks) + 256
+}
+
 impl Index {
+    /// An index that begins with the chunks stored for the repository at `root`, below the folder of caches, and stores new ones.
+    /// Nothing is read yet.
+    pub fn stored(cache: &Path, root: &Path) -> Self {
+        Self {
+            path: Some(store::place(cache, root)),
+            ..Self::default()
+        }
+    }
+
     /// The chunks of `files` that answer a question best, at most `most`.
     ///
     /// What is not indexed yet is, as long as `is_over` says no; then the answer is made from what there is.
@@ -244,10 +281,22 @@ impl Index {
     /// The entries of `files`, in their order; `None` where there was no time or no room.
     fn refresh(&self, files: &[File], read: Read<'_>, is_over: IsOver<'_>) -> Vec<Option<Arc<Entry>>> {
         // Held while files are cut: a second search at the same time would do the same work again.
-        let mut known = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (false, Some(path)) = (known.is_loaded, &self.path) {
+            known.kept = store::load(path);
+        }
+        known.is_loaded = true;
+        let contents = &known.kept.contents;
         let mut entries: Vec<_> = files
             .iter()
-            .map(|it| known.get(&it.path).filter(|entry| entry.fits(it)).map(Arc::clone))
+            .map(|it| {
+                known
+                    .kept
+                    .entries
+                    .get(&it.path)
+                    .filter(|entry| entry.fits(it))
+                    .map(Arc::clone)
+            })
             .collect();
         let missing: Vec<usize> = (0..files.len()).filter(|it| entries[*it].is_none()).collect();
         let used: usize = entries.iter().flatten().map(|it| it.size()).sum();
@@ -261,7 +310,7 @@ impl Index {
                 let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     break;
                 };
-                let Some(entry) = entry(&mut cutter, &files[*at], read, is_over) else {
+                let Some(entry) = entry(&mut cutter, &files[*at], read, contents, is_over) else {
                     break;
                 };
                 let size = entry.size();
@@ -278,26 +327,70 @@ impl Index {
             }
             work();
         });
-        for (at, entry) in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            known.insert(files[at].path.clone(), Arc::clone(&entry));
+        let made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+        known.unsaved += made.len();
+        for (at, entry) in made {
+            let chunks = Arc::clone(&entry.chunks);
+            known.kept.contents.insert(entry.content, chunks);
+            known.kept.entries.insert(files[at].path.clone(), Arc::clone(&entry));
             entries[at] = Some(entry);
         }
-        forget(&mut known, files);
+        forget(&mut known.kept, files);
+        if let Some(path) = &self.path {
+            known.save(path);
+        }
         entries
     }
 }
 
-/// Drops what is not of this search, where all of it would be too much.
-fn forget(known: &mut HashMap<PathBuf, Arc<Entry>>, files: &[File]) {
-    let total: usize = known.values().map(|it| it.size()).sum();
-    if total > MOST_BYTES || known.len() > files.len().saturating_mul(4).max(10_000) {
-        let wanted: std::collections::HashSet<_> = files.iter().map(|it| &it.path).collect();
-        known.retain(|path, _| wanted.contains(path));
+impl Drop for KnownFiles {
+    fn drop(&mut self) {
+        // A program that ends at once would end its writer.
+        if let Some(writer) = self.writer.take() {
+            drop(writer.join());
+        }
     }
 }
 
-/// Reads and cuts a file; `None` when that was broken off.
-fn entry(cutter: &mut chunk::Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>) -> Option<Entry> {
+impl KnownFiles {
+    /// Stores everything if enough of it is new, in a thread of its own.
+    fn save(&mut self, path: &Path) {
+        let least = LEAST_NEW.max(self.kept.entries.len() / NEW_PART);
+        if self.unsaved < least || self.writer.as_ref().is_some_and(|it| !it.is_finished()) {
+            return;
+        }
+        self.unsaved = 0;
+        let (path, kept) = (path.to_owned(), self.kept.clone());
+        let write = move || {
+            if let Err(error) = store::save(&path, &kept) {
+                tracing::warn!(%error, "the words of code are not stored");
+            }
+        };
+        self.writer = std::thread::Builder::new().name("index".to_owned()).spawn(write).ok();
+    }
+}
+
+/// Drops what is not of this search, where all of it would be too much.
+fn forget(known: &mut Known, files: &[File]) {
+    let total: usize = known.contents.values().map(|it| size(it)).sum();
+    let most = files.len().saturating_mul(4).max(10_000);
+    if total <= MOST_BYTES && known.entries.len() <= most && known.contents.len() <= most {
+        return;
+    }
+    let wanted: HashSet<_> = files.iter().map(|it| &it.path).collect();
+    known.entries.retain(|path, _| wanted.contains(path));
+    let used: HashSet<_> = known.entries.values().map(|it| it.content).collect();
+    known.contents.retain(|content, _| used.contains(content));
+}
+
+/// Reads and cuts a file, unless `contents` has the chunks of its like; `None` when that was broken off.
+fn entry(
+    cutter: &mut chunk::Cutter,
+    file: &File,
+    read: Read<'_>,
+    contents: &HashMap<TextHash, Arc<[Chunk]>>,
+    is_over: IsOver<'_>,
+) -> Option<Entry> {
     let text = if file.bytes <= LONGEST_FILE {
         read(&file.path).filter(|it| is_text(it))
     } else {
@@ -306,6 +399,17 @@ fn entry(cutter: &mut chunk::Cutter, file: &File, read: Read<'_>, is_over: IsOve
     let text = text
         .map(|it| String::from_utf8_lossy(&it).into_owned())
         .unwrap_or_default();
+    let content = TextHash::of(&format!("{}\0{text}", file.shown));
+    let entry = |chunks| Entry {
+        modified: file.modified,
+        bytes: file.bytes,
+        content,
+        chunks,
+        is_aside: is_aside(&file.shown),
+    };
+    if let Some(chunks) = contents.get(&content) {
+        return Some(entry(Arc::clone(chunks)));
+    }
     let mut words = word::Counter::default();
     let mut chunks = Vec::new();
     for part in cutter.cut(Path::new(&file.shown), &text, is_over)? {
@@ -324,12 +428,7 @@ fn entry(cutter: &mut chunk::Cutter, file: &File, read: Read<'_>, is_over: IsOve
             is_aside: part.is_test,
         });
     }
-    Some(Entry {
-        modified: file.modified,
-        bytes: file.bytes,
-        chunks: chunks.into_boxed_slice(),
-        is_aside: is_aside(&file.shown),
-    })
+    Some(entry(chunks.into()))
 }
 
 fn is_text(bytes: &[u8]) -> bool {

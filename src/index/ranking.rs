@@ -122,7 +122,7 @@ impl Survey<'_> {
             let Some(entry) = entry else {
                 continue;
             };
-            for chunk in &entry.chunks {
+            for chunk in entry.chunks.iter() {
                 let Some(cosine) = similarity(&chunk.hash) else {
                     continue;
                 };

@@ -40,6 +40,16 @@ impl Words {
         at.and_then(|it| self.counts.get(it).copied()).unwrap_or_default()
     }
 
+    /// The hashes in ascending order, and how often each occurs.
+    pub fn parts(&self) -> (&[u32], &[u8]) {
+        (&self.hashes, &self.counts)
+    }
+
+    /// Words from what [`Self::parts`] gave, and their number with repetitions.
+    pub fn of_parts(hashes: Box<[u32]>, counts: Box<[u8]>, length: u32) -> Self {
+        Self { hashes, counts, length }
+    }
+
     /// Bytes.
     pub fn size(&self) -> usize {
         self.hashes.len() * 5

@@ -48,6 +48,8 @@ const MOST_WAITING: usize = 1024;
 const MOST_WAITING_BYTES: usize = 128 << 20;
 /// A server that leaves a request unanswered and says nothing for so long is ended at the next one that it does not answer.
 const SILENCE: Duration = Duration::from_mins(2);
+/// A request that no server knows, and that all refuse in its turn.
+const HEARD: &str = "$/sheaf/heard";
 /// Files that a server is asked about at a time.
 const MOST_ASKED: usize = 16;
 /// Characters of the words in which a server refuses.
@@ -553,7 +555,22 @@ impl Server {
                 return Err(Missing::Late);
             }
         }
-        self.pushed(file, is_joint, until).await.ok_or_else(|| self.late())
+        // A report without a version may be of an earlier text until something that was sent behind the last one is answered.
+        let heard = async {
+            let answer = self.request(HEARD, Value::Null, until).await;
+            matches!(answer, Ok(_) | Err(NoAnswer::Refused(_)))
+        };
+        let found = tokio::select! {
+            found = self.pushed(file, (is_joint, true), until) => found,
+            is_heard = heard => {
+                if is_heard {
+                    self.pushed(file, (is_joint, false), until).await
+                } else {
+                    None
+                }
+            }
+        };
+        found.ok_or_else(|| self.late())
     }
 
     /// The reason why nothing has come by the end of the time.
@@ -598,12 +615,12 @@ impl Server {
         }
     }
 
-    /// Waits for a report of a file as it is.
-    async fn pushed(&self, file: &Path, is_joint: bool, until: Instant) -> Option<Vec<Item>> {
+    /// Waits for a report of a file as it is; with `needs_version` for one that says so itself.
+    async fn pushed(&self, file: &Path, (is_joint, needs_version): (bool, bool), until: Instant) -> Option<Vec<Item>> {
         let found = self.wait(until, |state| {
             let open = state.open.get(file)?;
             let published = state.published.get(file).filter(|it| it.at >= open.told)?;
-            if published.version.is_some_and(|it| it != open.version) {
+            if published.version.map_or(needs_version, |it| it != open.version) {
                 return None;
             }
             // Another may be on its way.

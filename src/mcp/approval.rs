@@ -149,7 +149,7 @@ impl Approvals {
 
     /// Returns the user's decision on a server of the workspace at `root`.
     pub fn standing(&self, root: &Path, definition: &Definition) -> Standing {
-        if !definition.is_project() {
+        if !definition.is_foreign() {
             return Standing::Approved;
         }
         let file = self.read().unwrap_or_else(|error| {
@@ -246,6 +246,7 @@ fn place(root: &Path, definition: &Definition) -> String {
     match &definition.origin {
         Origin::Settings | Origin::User(_) => String::new(),
         Origin::Project(_) => root.as_os_str().as_encoded_bytes().escape_ascii().to_string(),
+        Origin::Plugin(plugin) => plugin.clone(),
     }
 }
 

@@ -13,7 +13,10 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use super::{
     content::capped,
@@ -251,14 +254,19 @@ impl Connection {
         Ok(entries.iter().filter_map(prompt).collect())
     }
 
-    /// All resources that have an address of their own.
+    /// All resources that have an address of their own, then the templates of others.
     pub async fn resources(&self) -> Result<Vec<ResourceInfo>, Error> {
         if !self.has("resources") {
             return Ok(Vec::new());
         }
         let entries = self.list("resources/list", "resources").await?;
+        // Not every server has them.
+        let templates = self.list("resources/templates/list", "resourceTemplates").await;
         let resource = |it: &Value| {
-            let uri = it.get("uri").and_then(Value::as_str)?;
+            let uri = it
+                .get("uri")
+                .or_else(|| it.get("uriTemplate"))
+                .and_then(Value::as_str)?;
             let is_plain =
                 uri.len() <= 2048 && !uri.contains(char::is_whitespace) && Sanitized::line(uri).as_str() == uri;
             is_plain.then(|| ResourceInfo {
@@ -267,7 +275,8 @@ impl Connection {
                 about: line_of(it, "description"),
             })
         };
-        Ok(entries.iter().filter_map(resource).collect())
+        let all = entries.iter().chain(templates.iter().flatten());
+        Ok(all.filter_map(resource).collect())
     }
 
     /// The content of a resource, as it came.
@@ -319,8 +328,9 @@ impl Connection {
     }
 
     /// Hears what the server says unasked as long as this is waited for: changes of its lists, and questions. Programs of the
-    /// handshake era need nothing for that. Ends at once if the server says nothing.
-    pub async fn listen(&self) {
+    /// handshake era need nothing for that. Ends at once if the server says nothing. `opened` is told, or dropped, once nothing that
+    /// is asked during a call can be lost.
+    pub async fn listen(&self, opened: oneshot::Sender<()>) {
         let tells = |list: &str| self.abilities.pointer(&format!("/{list}/listChanged")) == Some(&Value::Bool(true));
         let wanted = json!({
             "toolsListChanged": tells("tools"),
@@ -328,8 +338,9 @@ impl Connection {
             "resourcesListChanged": tells("resources"),
         });
         if let (Era::Legacy(_), Transport::Http(http)) = (&self.era, &self.transport) {
-            return http.stand(&self.host).await;
+            return http.stand(&self.host, opened).await;
         }
+        drop(opened);
         let is_any = ["tools", "prompts", "resources"].into_iter().any(tells);
         if self.era == Era::Modern && is_any {
             let params = object(json!({ "notifications": wanted }));

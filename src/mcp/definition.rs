@@ -29,6 +29,8 @@ pub enum Origin {
     User(String),
     /// A file of the workspace, relative to its root.
     Project(String),
+    /// A plugin that the user has added, as it is shown: `plugin NAME`.
+    Plugin(String),
 }
 
 impl Origin {
@@ -36,7 +38,16 @@ impl Origin {
     pub fn shown(&self) -> &str {
         match self {
             Self::Settings => "config.toml",
-            Self::User(path) | Self::Project(path) => path,
+            Self::User(path) | Self::Project(path) | Self::Plugin(path) => path,
+        }
+    }
+
+    /// Its owner, for a sentence.
+    const fn owner(&self) -> &'static str {
+        match self {
+            Self::Settings | Self::User(_) => "the user's file",
+            Self::Project(_) => "a project's file",
+            Self::Plugin(_) => "a plugin",
         }
     }
 }
@@ -200,14 +211,14 @@ impl Definition {
             return;
         };
         let is_literal = |it: &&(String, Given)| is_key(&it.0) && variables::names(it.1.expose()).is_empty();
-        for (_, value) in pairs.iter().filter(|it| !self.is_project() && is_literal(it)) {
+        for (_, value) in pairs.iter().filter(|it| !self.is_foreign() && is_literal(it)) {
             hold(value.expose());
         }
     }
 
-    /// In a project's file nothing of the user's decides which program runs or which host is reached.
+    /// In a file of somebody else nothing of the user's decides which program runs or which host is reached.
     fn check(&mut self) {
-        if !matches!(self.origin, Origin::Project(_)) {
+        if !self.is_foreign() {
             return;
         }
         let wrong = match &self.endpoint {
@@ -217,7 +228,10 @@ impl Definition {
             }
             Endpoint::Program { .. } | Endpoint::Http { .. } | Endpoint::Unusable(_) => return,
         };
-        self.endpoint = Endpoint::Unusable(format!("a variable in {wrong} is not filled in for a project's file"));
+        self.endpoint = Endpoint::Unusable(format!(
+            "a variable in {wrong} is not filled in for {}",
+            self.origin.owner()
+        ));
     }
 
     /// Adds the grants and switches of an entry of the user's settings.
@@ -239,9 +253,9 @@ impl Definition {
         }
     }
 
-    /// Returns true for a server that runs nothing before it was approved.
-    pub fn is_project(&self) -> bool {
-        matches!(self.origin, Origin::Project(_))
+    /// Returns true for a server that somebody else has defined, in a project or a plugin: it runs nothing before it was approved.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.origin, Origin::Project(_) | Origin::Plugin(_))
     }
 
     /// The command line or the address as it is written, in one harmless line.
@@ -276,7 +290,7 @@ impl Definition {
             Endpoint::Unusable(_) => return Vec::new(),
         };
         let pair = |(name, value): &(String, Given)| {
-            let value = if self.is_project() {
+            let value = if self.is_foreign() {
                 capped(&redact::held(value.expose()), SHOWN_VALUE_BYTES)
             } else {
                 "…".to_owned()
@@ -395,7 +409,7 @@ impl Definition {
     fn read_variables(&self, workspace: &Path, path: &str) -> Result<Vec<(String, String)>, String> {
         let failed = |it: &dyn std::fmt::Display| format!("its file of variables cannot be read: {it}");
         let absolute = workspace.join(path);
-        let bytes = if self.is_project() {
+        let bytes = if self.is_foreign() {
             let inner = absolute
                 .strip_prefix(workspace)
                 .map_err(|_| failed(&"it is outside the workspace"))?;

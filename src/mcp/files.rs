@@ -6,7 +6,8 @@
 //! | `.mcp.json`, `~/.claude.json` | Claude Code |
 //! | `.vscode/mcp.json` | VS Code; comments are allowed |
 //!
-//! The user's own settings come first, then the project's files, then the user's. Of two servers with one name the first counts.
+//! The user's own settings come first, then the project's files, then the user's, then plugins. Of two servers with one name the
+//! first counts. A server of a plugin is named `PLUGIN-SERVER`, or like the plugin if both have one name.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 use super::definition::{Definition, Endpoint, Given, Origin};
 use crate::{
     config::{Fingerprint, McpServer, Secret},
+    extensions::{Plugin, PluginForm, PluginServer},
     os::file,
     text::Sanitized,
 };
@@ -41,7 +43,7 @@ pub struct Found {
 }
 
 /// Finds all servers. `home`: where the user's files are; `None`: they are not read.
-pub fn find(settings: &BTreeMap<String, McpServer>, root: &Path, home: Option<&Path>) -> Found {
+pub fn find(settings: &BTreeMap<String, McpServer>, root: &Path, home: Option<&Path>, plugins: &[Plugin]) -> Found {
     let mut found = Found::default();
     let mut all: Vec<Definition> = settings
         .iter()
@@ -64,6 +66,14 @@ pub fn find(settings: &BTreeMap<String, McpServer>, root: &Path, home: Option<&P
         };
         let origin = Origin::User(format!("~/{path}"));
         all.extend(read(&bytes, &origin, root, &mut found.problems));
+    }
+    for plugin in plugins {
+        for server in plugin.servers.iter().take(MOST_SERVERS) {
+            match of_plugin(plugin, server) {
+                Ok(definition) => all.push(definition),
+                Err(problem) => found.problems.push(problem),
+            }
+        }
     }
     let mut servers: BTreeMap<String, Definition> = BTreeMap::new();
     for definition in all {
@@ -120,15 +130,63 @@ fn read(bytes: &[u8], origin: &Origin, root: &Path, problems: &mut Vec<String>) 
         .flatten()
         .take(MOST_SERVERS)
     {
-        let is_plain = |it: char| it.is_alphanumeric() || "-_. ".contains(it);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-            let name: String = Sanitized::line(name).as_str().chars().take(40).collect();
-            problems.push(format!("{}: `{name}` cannot be the name of a server", origin.shown()));
+        if let Err(problem) = named(name, origin) {
+            problems.push(problem);
         } else if !servers.iter().any(|it| it.name == *name) {
             servers.push(server(name, entry, origin));
         }
     }
     servers
+}
+
+/// Checks the name of a server. Error: a sentence.
+fn named(name: &str, origin: &Origin) -> Result<(), String> {
+    let is_plain = |it: char| it.is_alphanumeric() || "-_. ".contains(it);
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    let name: String = Sanitized::line(name).as_str().chars().take(40).collect();
+    Err(format!("{}: `{name}` cannot be the name of a server", origin.shown()))
+}
+
+/// A server of a plugin, with the plugin's folder filled in. Error: a sentence.
+fn of_plugin(plugin: &Plugin, server: &PluginServer) -> Result<Definition, String> {
+    let origin = Origin::Plugin(format!("plugin {}", plugin.name));
+    named(&server.name, &origin)?;
+    let name = if server.name == plugin.name {
+        plugin.name.clone()
+    } else {
+        format!("{}-{}", plugin.name, server.name)
+    };
+    let mut definition = self::server(&name, &with_folder(&server.definition, plugin), &origin);
+    if let Endpoint::Program { command, variables, .. } = &mut definition.endpoint {
+        if let Some(inner) = command.strip_prefix("./") {
+            *command = plugin.root.join(inner).to_string_lossy().into_owned();
+        }
+        let variable = match plugin.form {
+            PluginForm::Open => "PLUGIN_ROOT",
+            PluginForm::Cursor => "CURSOR_PLUGIN_ROOT",
+            PluginForm::Claude | PluginForm::Bare => "CLAUDE_PLUGIN_ROOT",
+        };
+        if variables.iter().all(|it| it.0 != variable) {
+            let root = Given::new(plugin.root.to_string_lossy());
+            variables.push((variable.to_owned(), root));
+        }
+    }
+    Ok(definition)
+}
+
+/// Fills the folder of a plugin into each text of a definition.
+fn with_folder(value: &Value, plugin: &Plugin) -> Value {
+    match value {
+        Value::String(text) => Plugin::filled(&plugin.root, text).into(),
+        Value::Array(items) => items.iter().map(|it| with_folder(it, plugin)).collect(),
+        Value::Object(members) => {
+            let filled = members.iter().map(|(name, it)| (name.clone(), with_folder(it, plugin)));
+            Value::Object(filled.collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
 }
 
 fn server(name: &str, entry: &Value, origin: &Origin) -> Definition {
@@ -246,6 +304,48 @@ mod tests {
     }
 
     #[test]
+    fn a_server_of_a_plugin_is_somebody_elses_and_finds_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("tools");
+        write(
+            &root,
+            ".claude-plugin/plugin.json",
+            r#"{"name":"tools","mcpServers":{
+                "db":{"command":"${CLAUDE_PLUGIN_ROOT}/db","args":["--at","${CLAUDE_PLUGIN_ROOT}/x"],"env":{"KEY":"${TOKEN}"}},
+                "tools":{"command":"./run"},
+                "taken":{"command":"${SHELL}"},
+                "bad\u001b":{"command":"x"}}}"#,
+        );
+        let plugin = crate::extensions::read_plugin(&root, "").unwrap();
+        let mut settings = BTreeMap::new();
+        let grant = McpServer {
+            network: true,
+            ..McpServer::default()
+        };
+        settings.insert("tools-db".to_owned(), grant);
+        let found = find(&settings, folder.path(), None, std::slice::from_ref(&plugin));
+        let root = plugin.root.display();
+        let line = |it: &Definition| format!("{} ({}): {} {:?}", it.name, it.origin.shown(), it.line(), it.given());
+        assert_eq!(
+            found.servers.iter().map(line).collect::<Vec<_>>(),
+            [
+                format!("tools (plugin tools): {root}/run [\"CLAUDE_PLUGIN_ROOT={root}\"]"),
+                format!(
+                    "tools-db (plugin tools): {root}/db --at {root}/x [\"KEY=${{TOKEN}}\", \"CLAUDE_PLUGIN_ROOT={root}\"]"
+                ),
+                "tools-taken (plugin tools):  []".to_owned(),
+            ]
+        );
+        assert!(found.servers.iter().all(Definition::is_foreign));
+        assert!(found.servers[1].network, "the user's entry of that name grants");
+        assert_eq!(found.problems, ["plugin tools: `bad` cannot be the name of a server"]);
+        let Endpoint::Unusable(why) = &found.servers[2].endpoint else {
+            panic!("a variable decides what runs");
+        };
+        assert_eq!(why, "a variable in the command is not filled in for a plugin");
+    }
+
+    #[test]
     fn the_files_of_other_programs_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let (root, home) = (folder.path().join("work"), folder.path().join("home"));
@@ -282,7 +382,7 @@ mod tests {
         settings.insert("docs".to_owned(), entry(None));
         settings.insert("nobody".to_owned(), entry(None));
         settings.insert("here".to_owned(), entry(Some("own")));
-        let found = find(&settings, &root, Some(&home));
+        let found = find(&settings, &root, Some(&home), &[]);
         let line = |it: &Definition| format!("{} ({}): {} {:?}", it.name, it.origin.shown(), it.line(), it.given());
         assert_eq!(
             found.servers.iter().map(line).collect::<Vec<_>>(),

@@ -9,6 +9,7 @@ use std::{
 use base64::Engine as _;
 use futures::StreamExt as _;
 use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 use url::Url;
 
 use super::{
@@ -249,7 +250,8 @@ impl Http {
 
     /// Hears what a server of the handshake era sends beside its answers, as long as this is waited for. Ends at once if it has no such
     /// stream, and after some failures.
-    pub async fn stand(&self, host: &Arc<Host>) {
+    pub async fn stand(&self, host: &Arc<Host>, opened: oneshot::Sender<()>) {
+        let mut opened = Some(opened);
         let era = Era::Legacy(self.version.clone().unwrap_or_default());
         let (mut last, mut pause, mut failures) = (None::<String>, RESUME_AFTER, 0);
         while failures < MOST_RESUMED {
@@ -264,6 +266,10 @@ impl Http {
             if let Ok(response) = self.client.open(self.with_headers(request)).await {
                 if !response.status.is_success() || response.media_type() != "text/event-stream" {
                     return;
+                }
+                // Whoever has gone does not wait.
+                if let Some(opened) = opened.take() {
+                    opened.send(()).ok();
                 }
                 let (mut frames, mut body) = (Frames::new(), response.body);
                 while let Some(Ok(piece)) = body.next().await {

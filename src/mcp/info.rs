@@ -82,9 +82,10 @@ pub struct PromptInfo {
     pub arguments: Vec<(String, bool)>,
 }
 
-/// A resource of a server.
+/// A resource of a server, or a template of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceInfo {
+    /// Of a template: with `{name}` where something is to be filled in.
     pub uri: String,
     pub name: String,
     pub about: String,

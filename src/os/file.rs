@@ -81,6 +81,11 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// A file that is there keeps its permissions, and a symbolic link keeps pointing: its target is replaced. The new
 /// content is on the disk when this returns. Two writers at once leave one of the two contents.
 pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Error> {
+    write_by(path, access, &mut |it| it.write_all(bytes))
+}
+
+/// The same with what `fill` writes.
+pub fn write_by(path: &Path, access: Access, fill: &mut dyn FnMut(&mut File) -> io::Result<()>) -> Result<(), Error> {
     let path = match fs::symlink_metadata(path) {
         Ok(there) if there.is_symlink() => fs::canonicalize(path).map_err(Error::io(path, "followed"))?,
         Ok(_) | Err(_) => path.to_owned(),
@@ -92,8 +97,8 @@ pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Error> {
         Err(error) => return Err(Error::io(&path, "written")(error)),
     };
     let (mut file, mut temporary) = beside(&path, access, old.is_some())?;
-    let fill = |file: &mut File| {
-        file.write_all(bytes)?;
+    let mut fill = |file: &mut File| {
+        fill(file)?;
         if let Some(old) = &old {
             keep(file, old)?;
         }

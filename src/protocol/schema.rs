@@ -330,6 +330,12 @@ static REQUEST: Shape = Shape {
         ("stream", Flag, Free, "true for a stream; absent means false"),
         ("conversationId", Text, Free, "id from an earlier response"),
         ("streamOptions", Object(&STREAM_OPTIONS), Free, "wishes for the stream"),
+        (
+            "metadata",
+            Record(&Text),
+            Free,
+            "labels; `customMode` is the client's name for a mode that narrows `mode`",
+        ),
     ],
 };
 

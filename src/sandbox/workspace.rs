@@ -335,6 +335,9 @@ impl Workspace {
             || [&resolved, &plain]
                 .into_iter()
                 .any(|it| name::is_protected(self.inner(it)))
+            || self
+                .base(&resolved)
+                .is_some_and(|it| policy::is_in_bare(&resolved, &it))
             || self.commands.ground().is_led_to(&resolved, false)
             || self.commands.ground().is_kept(&resolved)
             || self.commands.ground().is_kept(&plain)

@@ -18,7 +18,7 @@ pub struct NamedPaths {
 }
 
 impl NamedPaths {
-    /// Finds the paths of a line. `~` and `$HOME` are left as `~`.
+    /// Finds the paths of a line. `~` and `$HOME` are left as `~`, `$PWD` as `.`.
     pub fn of(text: &str) -> Self {
         let line = CommandLine::read(text);
         let mut found = Self::default();
@@ -45,6 +45,13 @@ impl NamedPaths {
         for input in line.redirects.iter().filter(|it| !it.writes) {
             found.word(&input.file);
         }
+        // Bash reads the file itself.
+        for inner in text.split("$(<").skip(1) {
+            let path = inner.split(')').next().unwrap_or_default().trim();
+            if !path.starts_with('<') {
+                found.add(path.trim_matches(['"', '\'']));
+            }
+        }
         if is_partly_read(&line.doubts) {
             let is_part = |it: char| it.is_alphanumeric() || "_-./+@%~".contains(it);
             for token in text.split(|it| !is_part(it)).filter(|it| leads_elsewhere(it)) {
@@ -57,11 +64,11 @@ impl NamedPaths {
     fn word(&mut self, word: &ShellWord) {
         let text = match &word.text {
             Some(text) => text.clone(),
-            None => match home_relative(&word.source) {
+            None => match folder_relative(&word.source) {
                 Some(text) if !text.contains(['$', '`', '*', '?', '[', '{']) => text,
                 // As far as it is certain: the folder.
                 _ => {
-                    let known = home_relative(&word.source).map_or_else(|| word.start.clone(), |it| certain(&it));
+                    let known = folder_relative(&word.source).map_or_else(|| word.start.clone(), |it| certain(&it));
                     match known.rsplit_once('/') {
                         Some((folder, _)) => format!("{folder}/"),
                         None => return,
@@ -122,13 +129,21 @@ fn leads_elsewhere(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.split('/').any(|it| it == "..")
 }
 
-/// A word of the shell that begins with the home, with `~` in its place. `None`: it begins with something else.
-fn home_relative(source: &str) -> Option<String> {
+/// A word of the shell that begins with the home or the folder that it is in, with `~` or `.` in its place. `None`: it begins with
+/// something else.
+fn folder_relative(source: &str) -> Option<String> {
     let source = source.trim_matches('"');
-    let rest = ["~", "$HOME", "${HOME}"]
+    let known = [
+        ("~", "~"),
+        ("$HOME", "~"),
+        ("${HOME}", "~"),
+        ("$PWD", "."),
+        ("${PWD}", "."),
+    ];
+    let (rest, folder) = known
         .iter()
-        .find_map(|it| source.strip_prefix(it))?;
-    (rest.is_empty() || rest.starts_with('/')).then(|| format!("~{}", rest.replace(['"', '\''], "")))
+        .find_map(|(word, folder)| Some((source.strip_prefix(word)?, folder)))?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| format!("{folder}{}", rest.replace(['"', '\''], "")))
 }
 
 /// The beginning of a word up to what the shell would expand.
@@ -152,6 +167,9 @@ mod tests {
             ("/usr/bin/cat ../x", "/usr/bin/cat", "../x"),
             ("cat /e\"tc\"/pass\\wd", "", "/etc/passwd"),
             ("cat ~/x \"$HOME/y z\" ${HOME}/w", "", "~/x ~/y z ~/w"),
+            ("cat \"$PWD/../x\" ${PWD}/y", "", "./../x ./y"),
+            ("printf '%s' \"$(<../x)\"", "", "../x"),
+            ("cat $(<list)", "", "list"),
             ("cat /etc/pass*", "", "/etc/"),
             ("cat ~/.config/*/x", "", "~/.config/"),
             ("cat $x", "", ""),
@@ -169,7 +187,7 @@ mod tests {
                 "-c print open /etc/x .read",
                 "-c print(open(\"/etc/x\").read())",
             ),
-            ("cat <<EOF\n$(< /etc/y)\nEOF", "/etc/y", ""),
+            ("cat <<EOF\n$(< /etc/y)\nEOF", "/etc/y", "/etc/y"),
             // A here-document is read where something may run it.
             ("bash <<'EOF'\ncat /etc/y\nEOF", "/etc/y", ""),
             ("xargs cat <<'EOF'\n/etc/y\nEOF", "cat /etc/y", "cat"),

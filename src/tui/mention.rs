@@ -144,6 +144,7 @@ fn documents(app: &App) -> Option<Mention> {
                 name: address.clone(),
                 target: address,
                 about,
+                is_open: false,
             })
         });
     Some(Mention {
@@ -197,10 +198,14 @@ fn fill(app: &mut App) {
         // A blank would end the word.
         !it.mention.contains(char::is_whitespace) && (has(&it.mention) || has(&it.name))
     });
-    let resources = resources.take(RESOURCES).map(|it| MentionOffer {
-        name: it.mention.clone(),
-        target: it.mention.clone(),
-        about: it.name.clone(),
+    let resources = resources.take(RESOURCES).map(|it| {
+        let fixed = it.mention.split_once('{').map(|it| it.0);
+        MentionOffer {
+            name: it.mention.clone(),
+            target: fixed.unwrap_or(&it.mention).to_owned(),
+            about: it.name.clone(),
+            is_open: fixed.is_some(),
+        }
     });
     let resources: Vec<_> = resources.collect();
     let fits = mention.symbols_for.as_ref() == Some(&mention.pattern);
@@ -214,7 +219,7 @@ fn fill(app: &mut App) {
     let files = mention.paths.iter().take(kept).map(|path| MentionOffer {
         name: path.clone(),
         target: path.clone(),
-        about: String::new(),
+        ..MentionOffer::default()
     });
     let symbols = symbols.iter().map(|it| {
         let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it} · "));
@@ -227,6 +232,7 @@ fn fill(app: &mut App) {
             } else {
                 format!("{place}-{}", it.last_line)
             },
+            is_open: false,
         }
     });
     let symbols = symbols.take(MOST - resources.len());
@@ -239,12 +245,15 @@ fn choose(app: &mut App) {
     let Some(mention) = app.composer.mention.take() else {
         return;
     };
-    let Some(MentionOffer { target: file, .. }) = mention.offers.get(mention.at) else {
+    let Some(MentionOffer {
+        target: file, is_open, ..
+    }) = mention.offers.get(mention.at)
+    else {
         return;
     };
     let typed = typed(app, '@').or_else(|| typed(app, '#'));
     let typed = typed.map_or_else(|| mention.pattern.chars().count(), |it| it.chars().count());
-    let after = if file.ends_with('/') { "" } else { " " };
+    let after = if file.ends_with('/') || *is_open { "" } else { " " };
     // What is pointed at ends with a blank.
     let mut name = String::with_capacity(file.len());
     for letter in file.chars() {

@@ -151,6 +151,7 @@ impl Stage {
             asker: Asker::Here,
             workspace: Some(Arc::new(Workspace::open(root).expect("a workspace"))),
             roles: Arc::new(Roles::new(&settings, &Environment::default())),
+            index: Arc::default(),
             embeddings: Arc::default(),
             settings: Arc::new(settings),
             tools,

@@ -154,6 +154,10 @@ const ATTACKS: &[Attack] = &[
         "mv linked linked2 && echo evil > linked2/settings.json",
     ),
     attack(
+        "the user's settings, which are a link into the workspace",
+        "echo evil >> settings.toml",
+    ),
+    attack(
         "move what holds a protected folder",
         "mv deep deep2; mkdir -p deep/.idea; echo evil > deep/.idea/run.xml; grep -q evil deep/.idea/run.xml",
     ),
@@ -226,6 +230,8 @@ const ATTACKS: &[Attack] = &[
     ),
     // Other processes, and the kernel.
     attack("end another process", "kill @VICTIM@"),
+    attack("limits of another process", "prlimit --pid @VICTIM@ --nofile=64:64"),
+    attack("priority of another process", "renice -n 19 -p @VICTIM@"),
     attack(
         "look into another process",
         "grep -q VICTIMS_SECRET /proc/@VICTIM@/environ",
@@ -271,6 +277,7 @@ const PUT_BACK: &[&str] = &[
     "uncover git",
     "servers for editors",
     "through a link with a protected name",
+    "the user's settings, which are a link into the workspace",
     "move what holds a protected folder",
     "an ignored file",
     "a hook in a folder that git's configuration names",
@@ -294,25 +301,25 @@ const WAYS: [Way; 4] = [
         name: "full",
         at_most: "full",
         options: &[],
-        least: (54, 46),
+        least: (57, 49),
     },
     Way {
         name: "bubblewrap",
         at_most: "bubblewrap",
         options: &[],
-        least: (50, 42),
+        least: (53, 45),
     },
     Way {
         name: "partial",
         at_most: "partial",
         options: &[],
-        least: (49, 41),
+        least: (52, 44),
     },
     Way {
         name: "partial, guarded",
         at_most: "partial",
         options: &["--guard"],
-        least: (42, 34),
+        least: (44, 36),
     },
 ];
 
@@ -354,6 +361,7 @@ impl Bench {
             ("work/.cursor/mcp.json", "{}"),
             ("work/local.toml", "x"),
             ("work/linked/settings.json", "{}"),
+            ("work/settings.toml", "# mine\n"),
             ("work/a.txt", "x"),
         ] {
             let path = base.join(path);
@@ -363,6 +371,12 @@ impl Bench {
         for (link, target) in [(".claude", "linked"), (".husky", "nowhere")] {
             std::os::unix::fs::symlink(target, base.join("work").join(link)).expect("the test can do this");
         }
+        fs::create_dir_all(base.join("home/.config/sheaf")).expect("the test can do this");
+        std::os::unix::fs::symlink(
+            base.join("work/settings.toml"),
+            base.join("home/.config/sheaf/config.toml"),
+        )
+        .expect("the test can do this");
         let git = Command::new("git")
             .args(["init", "-q"])
             .current_dir(base.join("work"))
@@ -579,6 +593,7 @@ fn protected(work: &Path) -> BTreeMap<PathBuf, String> {
         "attributes.txt",
         "built",
         "sub",
+        "settings.toml",
     ] {
         add(&work.join(name), &mut found);
     }

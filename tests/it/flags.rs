@@ -216,3 +216,15 @@ fn the_answer_is_written_to_a_file() {
     assert!(ran.err.contains("create none first"), "{}", ran.err);
     assert!(model.requests().is_empty());
 }
+
+#[test]
+fn a_rule_that_forbids_and_cannot_be_read_ends_the_run() {
+    let home = home();
+    for rule in ["Read(secret/**", "Reed(secret/**)", "Read()"] {
+        let model = says_so();
+        let ran = ask(home.path(), &model, &["-p", "x", "--force", "--deny", rule]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{rule}");
+        assert!(ran.err.contains(rule), "{}", ran.err);
+        assert!(model.requests().is_empty());
+    }
+}

@@ -757,6 +757,36 @@ fn prompts_and_resources_are_offered_while_one_types() {
 }
 
 #[test]
+fn a_template_of_resources_is_offered_up_to_what_is_to_be_filled_in() {
+    let folder = home();
+    add(folder.path(), "own", &["modern", "offers"], "");
+    let model = Model::with([Script::says("Unread."), Script::says("Seven.")]);
+    let start = Start::new(&["--workspace", &workspace(folder.path()).to_string_lossy()])
+        .with("OPENAI_BASE_URL", &format!("http://{}/v1", model.address))
+        .with("OPENAI_API_KEY", "k")
+        .with("OPENAI_MODEL", "scripted");
+    let sheaf = start.run_in(folder.path());
+    sheaf.wait_for("Ask anything");
+    sheaf.send("see @page");
+    sheaf.wait_for("own:page://{number}/text  A page");
+    sheaf.send("\t");
+    sheaf.wait_gone("A page");
+    // The value follows at once.
+    sheaf.send("{number}/text \r");
+    sheaf.wait_for("put a value where the braces are");
+    sheaf.wait_for("Unread.");
+    sheaf.send("see @page");
+    sheaf.wait_for("A page");
+    sheaf.send("\t");
+    sheaf.wait_gone("A page");
+    sheaf.send("7/text \r");
+    sheaf.wait_for("Seven.");
+    let said: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
+    assert!(said[1].contains("Page seven."), "{}", said[1]);
+    assert!(!said[0].contains("Page seven."), "{}", said[0]);
+}
+
+#[test]
 fn how_far_a_call_is_is_seen_while_it_runs() {
     let folder = home();
     let work = workspace(folder.path());
@@ -799,4 +829,62 @@ fn a_resource_that_is_named_while_an_answer_runs_is_sent_after_it() {
     let second = model.asked();
     assert!(second.request.to_string().contains("Buy milk."), "{}", second.request);
     second.finish();
+}
+
+#[test]
+fn a_server_of_a_plugin_starts_once_it_is_approved() {
+    // The sandbox has a /tmp of its own, without the plugin.
+    let home = tempfile::tempdir_in(crate::scratch()).expect("made");
+    let folder = home.path().join("made");
+    std::fs::create_dir_all(folder.join(".claude-plugin")).expect("made");
+    let manifest = json!({ "name": "tools", "mcpServers": {
+        "own": { "command": "bash", "args": ["${CLAUDE_PLUGIN_ROOT}/server.sh", "modern"] },
+    } });
+    std::fs::write(folder.join(".claude-plugin/plugin.json"), manifest.to_string()).expect("written");
+    std::fs::copy(script(), folder.join("server.sh")).expect("copied");
+    let mut add = sheaf(home.path());
+    add.args(["plugin", "add", "--yes"]).arg(&folder);
+    let added = ran(add);
+    assert!(
+        added.out.contains("MCP server  own: bash"),
+        "{} {}",
+        added.out,
+        added.err
+    );
+    let model = calling("mcp__tools-own__say");
+    let arguments = ["-p", "--allow", "Mcp(tools-own:say)", "go"];
+    let before = ask(home.path(), &model, &arguments);
+    assert!(
+        before
+            .err
+            .contains("not started, because you have not approved it: MCP server tools-own"),
+        "{}",
+        before.err
+    );
+    assert!(offered(&model).is_empty());
+    let listed = mcp(home.path(), &["list"]);
+    assert!(
+        listed.out.contains("(plugin tools)") && listed.out.contains("`sheaf mcp approve tools-own`"),
+        "{}",
+        listed.out
+    );
+    let approved = mcp(home.path(), &["approve", "tools-own", "--yes"]);
+    assert!(
+        approved.out.ends_with("approved\n"),
+        "{} {}",
+        approved.out,
+        approved.err
+    );
+    let model = calling("mcp__tools-own__say");
+    let after = ask(home.path(), &model, &arguments);
+    assert_eq!(
+        (after.code, after.out.as_str()),
+        (Some(0), "Now.\n\nDone.\n"),
+        "{}",
+        after.err
+    );
+    assert_eq!(
+        told(&model),
+        ["<mcp_result server=\"tools-own\" tool=\"say\">\nheard: hello\n</mcp_result>"]
+    );
 }

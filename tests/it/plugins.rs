@@ -112,7 +112,7 @@ fn a_plugin_is_listed_before_the_yes_and_takes_part_after_it() {
         "  command  /review-tools:ship: Ship it.",
         "  mode  review-tools:docs",
         "  hook  PreToolUse: ${CLAUDE_PLUGIN_ROOT}/guard.sh",
-        "  MCP server, not started  db: npx -y @x/db",
+        "  MCP server  db: npx -y @x/db",
         "  not supported  hook SubagentStop",
         "  not used  lspServers",
         "  not used  member `magic` of the manifest",
@@ -198,7 +198,7 @@ fn the_open_form_and_cursors_are_read() {
     for line in [
         "open.one 1.0.0 (Agent Plugins 1.0)",
         "skill  open.one:csv",
-        "not started  s: ./s",
+        "MCP server  s: ./s",
         "member `colour`",
     ] {
         assert!(told.contains(line), "{line}: {told}");

@@ -62,6 +62,7 @@ fn printed(pieces: Vec<String>, format: Format, is_partial: bool) -> String {
             asker: Asker::Nobody,
             workspace: None,
             roles: Arc::new(Roles::new(&settings, &Environment::default())),
+            index: Arc::default(),
             embeddings: Arc::default(),
             settings: Arc::new(settings),
             tools: ToolSet::default(),

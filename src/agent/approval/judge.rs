@@ -103,7 +103,7 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
         };
         let found = match found {
             Verdict::Allow if facts.rules.is_unread => ask("the settings cannot be read, so everything asks"),
-            Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => {
+            Verdict::Allow if facts.rules.is_doubtful => {
                 ask("a rule in the settings cannot be read, so everything asks")
             }
             it => it,
@@ -132,11 +132,6 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
             }
         }
     }
-}
-
-/// Reading inside is what the program is for; a broken rule does not stop it.
-fn is_harmless(access: &Access) -> bool {
-    matches!(access, Access::Read(file) if matches!(file.place, Place::Inside | Place::Added))
 }
 
 /// A question without a choice for later.

@@ -99,6 +99,12 @@ impl Rules {
         (rules, problems)
     }
 
+    /// The mistakes in rules that forbid or ask, for whoever cannot be asked; empty if all of these can be read.
+    pub fn unreadable(settings: &Settings, home: Option<&Path>) -> Vec<String> {
+        let (rules, problems) = Self::read(settings, home);
+        if rules.is_doubtful { problems } else { Vec::new() }
+    }
+
     /// Allows something until the session ends.
     pub fn allow_for_session(&mut self, rules: &[Rule]) {
         for rule in rules {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     config::{Paths, Settings},
     embedding::EmbeddingService,
+    index::Index,
     link::{Asker, SandboxStatus},
     mcp::Servers,
     models::{Provider, Roles},
@@ -33,6 +34,8 @@ pub struct Setup {
     pub servers: Option<Arc<Servers>>,
     /// Other models: by name, for other jobs, and for when one is overloaded.
     pub roles: Arc<Roles>,
+    /// The chunks of the workspace's code.
+    pub index: Arc<Index>,
     /// Vectors of code.
     pub embeddings: Arc<EmbeddingService>,
     /// The folders in which rules and earlier states of files are kept; `None`: they are not kept.

@@ -209,7 +209,7 @@ impl ToolRunner {
         Self {
             seen,
             knowledge: Knowledge {
-                index: Arc::default(),
+                index: Arc::clone(&setup.index),
                 embeddings: Arc::clone(&setup.embeddings),
                 answering: None,
                 findings,

@@ -115,7 +115,7 @@ pub struct Plugin {
     pub root: PathBuf,
     pub parts: Vec<Part>,
     pub hooks: Vec<PluginHooks>,
-    /// Servers that it names. They are not started.
+    /// Servers that it names. Each is approved before it starts.
     pub servers: Vec<PluginServer>,
     /// Parts that sheaf has no use for, and members of the manifest that nobody knows.
     pub unused: Vec<String>,

@@ -8,7 +8,9 @@ use super::Settings;
 use crate::{
     net::client::Url,
     os::long_text::LongText,
-    protocol::{ClarificationResponse, ConversationId, Document, Event, Kind, Message, Mode, Response, Turn},
+    protocol::{
+        CUSTOM_MODE, ClarificationResponse, ConversationId, Document, Event, Kind, Message, Mode, Response, Turn,
+    },
 };
 
 /// Path of the endpoint for a turn.
@@ -158,6 +160,10 @@ fn body_within(ask: &Ask<'_>, history: &History, settings: &Settings, limit_byte
     put("availableTools", settings.available_tools.clone());
     put("stream", Some(true.into()));
     put("conversationId", ask.conversation.map(|it| json!(it)));
+    put(
+        "metadata",
+        ask.message.custom_mode().map(|it| json!({ CUSTOM_MODE: it })),
+    );
     let mut options = Map::new();
     if let Some(dialect) = settings.dialect {
         options.insert("dialect".to_owned(), dialect.as_str().into());
@@ -393,6 +399,24 @@ mod tests {
             ]
         );
         assert_eq!(sent(&history, "three", true, BODY_LIMIT_BYTES), ["user: three"]);
+    }
+
+    #[test]
+    fn the_name_of_a_custom_mode_travels_beside_the_nearest_mode() {
+        let message = Message::user("q").in_custom_mode(Some("docs"));
+        let ask = Ask {
+            message: &message,
+            mode: Mode::Ask,
+            model: None,
+            conversation: None,
+            only_new: false,
+            context: None,
+        };
+        let body: Value = serde_json::from_str(&body(&ask, &History::default(), &settings())).unwrap();
+        assert_eq!(
+            (&body["mode"], &body["metadata"]),
+            (&json!("ask"), &json!({ "customMode": "docs" }))
+        );
     }
 
     #[test]

@@ -43,6 +43,14 @@ impl Fake {
         }
     }
 
+    /// Reads what asks whether it has heard all before, and refuses it as every server does.
+    async fn heard(&mut self) {
+        let asked = self.until(HEARD).await;
+        let error = json!({ "code": -32601, "message": "unknown" });
+        self.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+            .await;
+    }
+
     /// Answers `initialize` with these capabilities.
     async fn begin(&mut self, capabilities: Value) {
         let asked = self.until("initialize").await;
@@ -414,6 +422,7 @@ async fn reports_without_a_version_count_once_it_is_quiet() {
     let server = start(async move |mut fake| {
         fake.begin(json!({})).await;
         fake.until("textDocument/didOpen").await;
+        fake.heard().await;
         fake.publish("/w/a.py", Value::Null, &[]).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         fake.publish("/w/a.py", Value::Null, &["first", "second"]).await;
@@ -422,6 +431,36 @@ async fn reports_without_a_version_count_once_it_is_quiet() {
     let server = server.await.expect("it starts");
     let found = look(&server, &[("/w/a.py", "x")]).await;
     assert_eq!(told(&found), [("/w/a.py".to_owned(), Some(all(&["first", "second"])))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_without_a_version_may_be_of_an_earlier_text() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        fake.until("textDocument/didOpen").await;
+        fake.until("textDocument/didChange").await;
+        // It comes to the first text after it was sent the second, and takes long for each.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        fake.publish("/w/a.py", Value::Null, &[]).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        fake.publish("/w/a.py", Value::Null, &["of the second text"]).await;
+        loop {
+            fake.heard().await;
+        }
+    });
+    let server = server.await.expect("it starts");
+    let brief = LookTime {
+        until: Instant::now() + Duration::from_millis(100),
+        patience: None,
+    };
+    let text = |it: &str| [(PathBuf::from("/w/a.py"), it.to_owned())];
+    let first = server.look(&text("one"), &[], &BTreeSet::new(), brief).await;
+    assert_eq!(first[Path::new("/w/a.py")], Err(Missing::Late));
+    let second = look_after(&server, &[("/w/a.py", "two")]).await;
+    assert_eq!(
+        told(&second),
+        [("/w/a.py".to_owned(), Some(all(&["of the second text"])))]
+    );
 }
 
 #[tokio::test(start_paused = true)]

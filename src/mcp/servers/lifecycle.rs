@@ -7,11 +7,15 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
 
 use super::{Entry, Inner, Lists, Note, State};
 use crate::{
     config::Fingerprint,
+    extensions::installed,
     mcp::{
         approval::{Change, Standing},
         connection::{Connection, Transport},
@@ -31,6 +35,8 @@ use crate::{
 const COALESCE: Duration = Duration::from_millis(200);
 /// The same for a server whose lists keep changing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Time that a server has to open the stream on which it says things unasked.
+const OPENING: Duration = Duration::from_secs(1);
 /// Times that a server which ends is started again, unless it ran for [`STABLE`].
 const MOST_RESTARTS: u32 = 4;
 /// A server that ran so long is not counted as one that keeps ending.
@@ -63,7 +69,13 @@ impl Inner {
     }
 
     pub(super) fn find(&self) -> Found {
-        files::find(&self.setup.settings, self.root(), self.setup.home.as_deref())
+        let plugins = self.setup.data.as_deref().map(|it| installed(it).0);
+        files::find(
+            &self.setup.settings,
+            self.root(),
+            self.setup.home.as_deref(),
+            &plugins.unwrap_or_default(),
+        )
     }
 
     /// Takes the definitions that were found, and starts what may start.
@@ -146,6 +158,8 @@ impl Inner {
             if !print.is_ok_and(|it| (self.setup.is_trusted)(path, &it)) {
                 return Some(State::Untrusted);
             }
+        }
+        if definition.is_foreign() {
             let standing = match &self.setup.approvals {
                 Some(approvals) => approvals.standing(self.root(), definition),
                 None => Standing::New,
@@ -491,7 +505,6 @@ async fn attend(inner: Weak<Inner>, start: Start, mut stopped: watch::Receiver<b
         let why = match (listed, host) {
             (Some(Ok(())), Some(host)) => {
                 here.change(&start, |entry| entry.connection = Some(Arc::clone(&connection)));
-                here.come_to(&start, State::Ready);
                 drop(here);
                 live(&inner, &start, &connection, &host, &mut stopped).await
             }
@@ -557,9 +570,19 @@ async fn live(
     let mut changes = host.changes.subscribe();
     changes.mark_unchanged();
     let mut seen: Changes = *changes.borrow();
-    let listening = connection.listen();
+    let (opened, open) = oneshot::channel();
+    let listening = connection.listen(opened);
     tokio::pin!(listening);
     let (mut is_listening, mut pause) = (true, COALESCE);
+    // What a server asks during a call comes on this stream: a call before it is open would wait for ever.
+    tokio::select! {
+        () = asked_to_stop(stopped) => return None,
+        why = connection.over() => return Some(why),
+        () = &mut listening => is_listening = false,
+        _ = open => {}
+        () = tokio::time::sleep(OPENING) => {}
+    }
+    inner.upgrade()?.come_to(start, State::Ready);
     loop {
         tokio::select! {
             () = asked_to_stop(stopped) => return None,

@@ -52,6 +52,8 @@ pub struct ServersSetup {
     pub workspace: Arc<Workspace>,
     /// The folder with the user's files of other programs; `None`: they are not read.
     pub home: Option<PathBuf>,
+    /// The program's own data folder, with the user's plugins; `None`: there are none.
+    pub data: Option<PathBuf>,
     /// `None`: nothing is approved, and no change is noticed.
     pub approvals: Option<Approvals>,
     pub is_trusted: IsTrusted,
@@ -456,7 +458,7 @@ impl Servers {
         let approvals = self.inner.setup.approvals.as_ref();
         let approvals = approvals.ok_or_else(|| "there is no folder to keep it in".to_owned())?;
         let root = self.inner.root();
-        if matches!(state, State::Unapproved(_)) && definition.is_project() {
+        if matches!(state, State::Unapproved(_)) && definition.is_foreign() {
             approvals.approve(root, &definition)?;
         }
         if state == State::Ready {

@@ -79,6 +79,21 @@ const NAMESPACES: &[i32] = &[
 /// Requests that type into a terminal as if the user did, TIOCSTI and TIOCLINUX. Only the low half of a request counts.
 const TYPING: &[u64] = &[0x5412, 0x541c];
 
+/// Memory, queues and locks of all processes, which only a namespace keeps apart.
+const OF_OTHERS: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+];
+
 /// Puts the filters into force, for good.
 pub fn apply(policy: &Policy) -> Result<(), Error> {
     for filter in filters(policy)? {
@@ -98,6 +113,10 @@ fn filters(policy: &Policy) -> Result<Vec<BpfProgram>, Error> {
     denied.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
     denied.insert(libc::SYS_socket, sockets(policy)?);
     denied.insert(libc::SYS_socketpair, pairs()?);
+    if policy.tier == Tier::Partial {
+        denied.extend(OF_OTHERS.iter().map(|it| (*it, Vec::new())));
+        denied.extend(on_others()?);
+    }
     // It tells its flags in memory, where a filter cannot look. Who is told that there is no such call uses the older one.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let mut programs = vec![program(denied, libc::EPERM)?, program(absent, libc::ENOSYS)?];
@@ -136,6 +155,33 @@ fn pairs() -> Result<Vec<SeccompRule>, Error> {
         of_kind(libc::SOCK_DGRAM)?,
         of_kind(libc::SOCK_RAW)?,
     ])
+}
+
+/// The calls that change limits and priorities of another process, where no namespace hides it: those that name a process which is
+/// not the caller, or a user.
+fn on_others() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Error> {
+    const IOPRIO_WHO_USER: u64 = 3;
+    let names_other = |argument: u8| rule(&[(argument, Width::Dword, Is::Ne, 0)]);
+    let is_user = |user: u64| rule(&[(0, Width::Dword, Is::Eq, user)]);
+    let scheduling = [
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+    ];
+    let mut denied = BTreeMap::new();
+    for call in scheduling {
+        denied.insert(call, vec![names_other(0)?]);
+    }
+    // To ask for the limits of another process changes nothing.
+    let limits = rule(&[(0, Width::Dword, Is::Ne, 0), (2, Width::Qword, Is::Ne, 0)])?;
+    denied.insert(libc::SYS_prlimit64, vec![limits]);
+    denied.insert(
+        libc::SYS_setpriority,
+        vec![names_other(1)?, is_user(libc::PRIO_USER.into())?],
+    );
+    denied.insert(libc::SYS_ioprio_set, vec![names_other(1)?, is_user(IOPRIO_WHO_USER)?]);
+    Ok(denied)
 }
 
 fn rule(conditions: &[(u8, Width, Is, u64)]) -> Result<SeccompRule, Error> {

@@ -24,8 +24,8 @@ const COMMANDS: WordList = WordList(
      sequence.editor diff.external diff.command diff.textconv merge.driver filter.clean filter.smudge filter.process
      gpg.program credential.helper interactive.difffilter difftool.cmd difftool.path mergetool.cmd mergetool.path man.cmd
      man.path browser.cmd browser.path guitool.cmd tar.command hook.command submodule.update trailer.cmd trailer.command
-     sendemail.sendmailcmd sendemail.smtpserver imap.tunnel uploadpack.packobjectshook remote.receivepack
-     remote.uploadpack",
+     sendemail.sendmailcmd sendemail.smtpserver sendemail.tocmd sendemail.cccmd sendemail.headercmd gpg.defaultkeycommand
+     instaweb.httpd imap.tunnel uploadpack.packobjectshook remote.receivepack remote.uploadpack",
 );
 
 /// A repository, whose configuration says what git runs in it.
@@ -87,8 +87,9 @@ impl Named {
         let mut named = Self::default();
         named.said.insert(git.clone(), Reading::before(git));
         let own = git_folders(git);
-        let is_in_reach = |it: &PathBuf| it.starts_with(top) || own.iter().any(|folder| it.starts_with(folder));
         let mut open = files(git, home);
+        let (mut values, mut included) = (Vec::new(), 0);
+        let mut tops = BTreeSet::from([top.clone()]);
         while let Some(path) = open.pop() {
             if named.said.contains_key(&path) {
                 continue;
@@ -107,31 +108,47 @@ impl Named {
                 }
             };
             let folder = path.parent().unwrap_or(&path).to_owned();
-            for (key, value) in settings(&String::from_utf8_lossy(&bytes)) {
-                let is_path = PATHS.iter().any(|it| it == key);
-                let is_command =
-                    ["alias.", "pager."].iter().any(|it| key.starts_with(it)) || COMMANDS.iter().any(|it| it == key);
-                if value.len() > LONGEST_PATH {
-                    named.is_partial |= is_path || is_command;
-                } else if value.is_empty() {
-                } else if is_path {
-                    let is_more = key.starts_with("include");
-                    let path = absolute(&value, if is_more { &folder } else { top }, home);
-                    named.paths.insert(path.clone());
-                    if is_more {
-                        open.push(path);
-                    }
-                } else if is_command {
-                    let words = value.split(|it: char| it.is_whitespace() || "'\"`;&|()<>{}!=$".contains(it));
-                    let words = words.filter(|it| !it.is_empty()).enumerate();
-                    // The first is a program, which without a slash is found elsewhere.
-                    let is_path = |at: usize, it: &str| it.contains('/') || (at > 0 && it.contains('.'));
-                    let words = words.filter(|(at, it)| is_path(*at, it)).map(|it| it.1);
-                    let programs = words.map(|it| absolute(it, top, home));
+            let said = settings(&String::from_utf8_lossy(&bytes));
+            // Another working tree may be named, and where it is named does not matter.
+            let trees = said
+                .iter()
+                .filter(|it| it.0 == "core.worktree" && it.1.len() <= LONGEST_PATH);
+            tops.extend(trees.flat_map(|it| own.iter().map(|git| absolute(&it.1, git, home))));
+            values.extend(said.into_iter().map(|(key, value)| (folder.clone(), key, value)));
+            // What is included is read next.
+            for (folder, key, value) in values.iter().skip(included) {
+                if key.starts_with("include") && PATHS.contains(key) && !value.is_empty() && value.len() <= LONGEST_PATH
+                {
+                    open.push(absolute(value, folder, home));
+                }
+            }
+            included = values.len();
+        }
+        let reach: Vec<&PathBuf> = tops.iter().chain(&own).collect();
+        let is_in_reach = |it: &PathBuf| reach.iter().any(|folder| it.starts_with(folder));
+        for (folder, key, value) in &values {
+            let is_path = PATHS.contains(key);
+            let is_command = ["alias.", "pager."].iter().any(|it| key.starts_with(it)) || COMMANDS.contains(key);
+            if value.len() > LONGEST_PATH {
+                named.is_partial |= is_path || is_command;
+            } else if value.is_empty() {
+            } else if is_path && key.starts_with("include") {
+                named.paths.insert(absolute(value, folder, home));
+            } else if is_path {
+                named.paths.extend(tops.iter().map(|top| absolute(value, top, home)));
+            } else if is_command {
+                let words = value.split(|it: char| it.is_whitespace() || "'\"`;&|()<>{}!=$".contains(it));
+                let words: Vec<_> = words.filter(|it| !it.is_empty()).enumerate().collect();
+                for top in &tops {
+                    // The first is a program, which without a slash is found elsewhere; a script may have any name.
+                    let is_path = |at: usize, it: &str| {
+                        it.contains('/') || (at > 0 && (it.contains('.') || top.join(it).is_file()))
+                    };
+                    let programs = words.iter().filter(|(at, it)| is_path(*at, it));
+                    let programs = programs.map(|it| absolute(it.1, top, home));
                     // A folder may hold anything, such as the whole of the sources.
-                    named
-                        .paths
-                        .extend(programs.filter(|it| is_in_reach(it) && !it.is_dir()));
+                    let named_here = programs.filter(|it| is_in_reach(it) && !it.is_dir());
+                    named.paths.extend(named_here);
                 }
             }
         }
@@ -201,11 +218,24 @@ pub fn globals(home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 fn absolute(written: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
-    let path = match (written.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
+    let of_user = written.strip_prefix('~').and_then(|it| it.split_once('/'));
+    let path = match (of_user, home) {
+        (Some(("", rest)), Some(home)) => home.join(rest),
+        (Some((name, rest)), _) if !name.is_empty() => match home_of(name) {
+            Some(home) => home.join(rest),
+            None => folder.join(written),
+        },
         _ => folder.join(written),
     };
     file::lexical(&path)
+}
+
+/// The home of a user of the machine. `None`: nobody has that name.
+fn home_of(name: &str) -> Option<PathBuf> {
+    let bytes = file::read(Path::new("/etc/passwd"), LONGEST_FILE).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().find(|it| it.split(':').next() == Some(name))?;
+    line.split(':').nth(5).map(PathBuf::from)
 }
 
 /// The settings of a file as `section.key`, in lower case and without the name between, with their values.
@@ -220,16 +250,11 @@ fn settings(text: &str) -> Vec<(String, String)> {
     for line in joined.lines() {
         let mut line = line.trim();
         if let Some(rest) = line.strip_prefix('[') {
-            // A name in quotes may hold a bracket.
-            let end = rest
-                .rfind(']')
-                .filter(|_| rest.contains('"'))
-                .or_else(|| rest.find(']'));
-            let Some(end) = end else { continue };
+            let Some(end) = end_of_head(rest) else { continue };
             let (head, rest) = rest.split_at(end);
             let word = head.split(['"', ' ', '\t', '.']).next().unwrap_or_default();
             section = word.to_ascii_lowercase();
-            line = rest.trim_start_matches(']').trim();
+            line = rest.strip_prefix(']').unwrap_or(rest).trim();
         }
         if line.starts_with(['#', ';']) {
             continue;
@@ -242,6 +267,21 @@ fn settings(text: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The place of the bracket that ends the head of a section. A name in quotes may hold one, too.
+fn end_of_head(text: &str) -> Option<usize> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            ']' if !is_quoted => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// A value without quotes, signs of escape and comments.
 fn plain(value: &str) -> String {
     let (mut text, mut is_quoted) = (String::new(), false);
@@ -249,7 +289,12 @@ fn plain(value: &str) -> String {
     while let Some(letter) = letters.next() {
         match letter {
             '"' => is_quoted = !is_quoted,
-            '\\' => text.extend(letters.next()),
+            '\\' => text.extend(letters.next().map(|it| match it {
+                'n' => '\n',
+                't' => '\t',
+                'b' => '\u{8}',
+                it => it,
+            })),
             '#' | ';' if !is_quoted => break,
             it => text.push(it),
         }
@@ -321,6 +366,38 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", root.join(".git/config")).unwrap();
         let found = look(None);
         assert!(found.is_partial && found.paths.iter().all(|it| !it.starts_with(&root)));
+    }
+
+    #[test]
+    fn the_configuration_is_read_as_git_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::write(root.join("runme"), "").unwrap();
+        let named = NamedFiles::default();
+        for (config, expected) in [
+            ("[core] ; \"x]\"\nhooksPath = hk\n", "hk"),
+            ("[core] # see [\"a\"]\nhooksPath = hk\n", "hk"),
+            ("[includeIf \"gitdir:/x/\\\"]y\"]\npath = ../more\n", "more"),
+            ("[core]\nhooksPath = \"h\\tk\"\n", "h\tk"),
+            ("[core]\nhooksPath = hk\nworktree = ../wt\n", "wt/hk"),
+            ("[core]\nworktree = ../wt\nhooksPath = hk\n", "wt/hk"),
+            ("[core]\nfsmonitor = sh runme\n", "runme"),
+            ("[alias]\nx = !sh runme\n", "runme"),
+            ("[gpg \"ssh\"]\ndefaultKeyCommand = ./key\n", "key"),
+            ("[sendemail]\ntoCmd = ./to\n", "to"),
+            ("[instaweb]\nhttpd = ./httpd\n", "httpd"),
+        ] {
+            fs::write(root.join(".git/config"), config).unwrap();
+            let found = named.look(&Repository::of(&root.join(".git")), None);
+            assert!(
+                found.paths.contains(&root.join(expected)),
+                "{config}: {:?}",
+                found.paths
+            );
+        }
+        assert_eq!(absolute("~root/x", &root, None), Path::new("/root/x"));
+        assert_eq!(absolute("~no such user/x", &root, None), root.join("~no such user/x"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Git's own folders, the files that stand for them, and what in them decides what git runs.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
 };
@@ -10,6 +11,11 @@ use crate::os::file;
 
 /// Maximum size of a file that points to git's folder, in bytes.
 const LONGEST_POINTER: u64 = 8 << 10;
+
+/// Names of which one, beside `HEAD`, makes git look whether a folder is a repository without a working tree, whatever it is called.
+const BARE_SIGNS: [&str; 3] = ["objects", "refs", "commondir"];
+/// Parts of such a folder that run or decide what runs, say where git finds those, or make it a repository.
+const BARE_FIXED: [&str; 6] = ["HEAD", "hooks", "config", "config.worktree", "info", "commondir"];
 
 /// Parts of git's folder that run or decide what runs, or say where git finds those.
 pub const GIT_FIXED: [&str; 5] = ["hooks", "config", "config.worktree", "info", "commondir"];
@@ -21,6 +27,26 @@ const FOLDERS: [&str; 2] = ["hooks", "info"];
 const MOST_ENTRIES: usize = 20_000;
 /// Maximum number of folders below `modules` that are looked at.
 const MOST_MODULES: usize = 20_000;
+
+/// Returns true if git may take a folder with these names for a repository.
+pub fn is_bare(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && BARE_SIGNS.into_iter().any(has)
+}
+
+/// Returns true if a name in a folder that git may take for a repository decides what git runs there.
+pub fn is_bare_part(name: &OsStr) -> bool {
+    BARE_FIXED.iter().any(|it| name == *it)
+}
+
+/// Returns true if a file at a path, below `root`, would be such a part, or make a repository of the folder that it is in.
+pub fn is_in_bare(path: &Path, root: &Path) -> bool {
+    let ways = path.ancestors().take_while(|it| *it != root && it.starts_with(root));
+    let mut ways = ways.filter_map(|it| Some((it.parent()?, it.file_name()?)));
+    ways.any(|(folder, name)| {
+        let is_part = is_bare_part(name) || BARE_SIGNS.iter().any(|it| name == *it);
+        is_part && is_bare(|it| name == it || fs::symlink_metadata(folder.join(it)).is_ok())
+    })
+}
 
 /// Returns the git folder of the workspace at `root`. `None` if it has none.
 pub fn git_folder(root: &Path) -> Option<PathBuf> {

@@ -11,11 +11,12 @@ pub mod resolve;
 mod roots;
 mod stamp;
 mod survey;
+mod user_links;
 
 use std::path::{Path, PathBuf};
 
 pub use git_config::{globals, is_plain_module};
-pub use git_folders::{Fixed, GIT_FIXED, git_folder, leads_home, pointed};
+pub use git_folders::{Fixed, GIT_FIXED, git_folder, is_bare, is_bare_part, is_in_bare, leads_home, pointed};
 pub use look::Look;
 pub use roots::{Ground, Looks};
 pub use survey::LookLimit;

@@ -96,6 +96,11 @@ pub fn top_folders() -> impl Iterator<Item = &'static str> {
     MATTER.into_iter()
 }
 
+/// Names of files that are protected wherever they are, without those with a `*`.
+pub fn plain_files() -> impl Iterator<Item = &'static str> {
+    FILES.iter().filter(|it| !it.contains('*'))
+}
+
 /// A name as the most forgiving file system would compare it.
 pub fn folded(name: &OsStr) -> String {
     let name = name.to_string_lossy();

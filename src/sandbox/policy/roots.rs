@@ -27,6 +27,7 @@ use super::{
     protected_names as name,
     resolve::resolve,
     survey::{LookLimit, Survey, Surveys},
+    user_links::user_links,
 };
 use crate::{protocol::Permission, text::WordList};
 
@@ -121,7 +122,9 @@ impl Ground {
         let hidden = surveys.iter().flat_map(|it| &it.1.hidden_links);
         let mut links: Vec<_> = hidden.filter_map(|it| Link::read(it, true, &roots)).collect();
         let by_name = surveys.iter().flat_map(|it| &it.1.protected_links);
-        let (kept, is_elsewhere_cut) = self.links_from(by_name.chain(&of_git.paths).cloned().collect(), &surveys);
+        let (of_user, is_user_cut) = user_links(&self.own, self.home.as_deref());
+        let seeds = by_name.chain(&of_git.paths).cloned().chain(of_user);
+        let (kept, is_elsewhere_cut) = self.links_from(seeds.collect(), &surveys);
         let mut named = of_git.paths;
         named.extend(self.globals.iter().cloned());
         // A link is held by itself, and what it leads to is named.
@@ -140,7 +143,7 @@ impl Ground {
             missing,
             elsewhere,
             git_elsewhere,
-            is_configuration_partial: of_git.is_partial || is_elsewhere_cut || is_elsewhere_partial,
+            is_configuration_partial: of_git.is_partial || is_elsewhere_cut || is_elsewhere_partial || is_user_cut,
         });
         if let Some(limit) = look.limit() {
             tracing::warn!(?limit, "not every file that should be protected was found");
@@ -172,7 +175,9 @@ impl Ground {
         let roots: Vec<PathBuf> = self.roots().cloned().collect();
         let mut links = Link::glance(&roots, &self.secrets);
         let of_git = self.of_git(&self.repositories().collect());
-        links.extend(self.links_from(of_git.paths, &[]).0);
+        let (of_user, _) = user_links(&self.own, self.home.as_deref());
+        let seeds = of_git.paths.into_iter().chain(of_user);
+        links.extend(self.links_from(seeds.collect(), &[]).0);
         let mut last = self.looks.last.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(last.links.get_or_insert_with(|| links.into()))
     }

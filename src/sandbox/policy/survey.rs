@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    git_folders::{is_bare, is_bare_part},
     hidden::{Secrets, Verdict},
     ignore_files::Scope,
     protected_names as name,
@@ -384,6 +385,7 @@ impl Listed {
         if !listed.is_cut {
             verdict.enter(folder, |name| entries.iter().any(|it| it.0.eq_ignore_ascii_case(name)));
         }
+        let is_bare = is_bare(|name| entries.iter().any(|it| it.0 == name));
         for (own, kind) in entries {
             let path = folder.join(&own);
             if verdict.is_hidden(&path, kind.is_dir()) {
@@ -395,6 +397,7 @@ impl Listed {
                 continue;
             }
             let is_protected = context.is_protected
+                || (is_bare && is_bare_part(&own))
                 || (name::is_telling(&own) && name::is_protected(path.strip_prefix(root).unwrap_or(&path)));
             if kind.is_symlink() {
                 listed.links.push(path.clone());

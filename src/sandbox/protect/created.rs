@@ -20,7 +20,9 @@ use super::{
 };
 use crate::sandbox::{
     files::git_index as tracked,
-    policy::{Fixed, Ground, Look, is_plain_module, leads_home, pointed, protected_names as name},
+    policy::{
+        Fixed, Ground, Look, is_bare, is_bare_part, is_plain_module, leads_home, pointed, protected_names as name,
+    },
 };
 
 /// Files that the permission `git_write` lets git create.
@@ -172,7 +174,8 @@ impl Before {
         let now = self.ground.look();
         let left = self.unwanted_paths(&now, aside, true, &Places::default());
         let left = left.into_iter().map(|Arrived { path, is_new }| {
-            let is_acting = self.place(&path).is_some_and(|(_, inner)| name::is_acting(inner));
+            let is_named = self.place(&path).is_some_and(|(_, inner)| name::is_acting(inner));
+            let is_acting = is_named || self.bare(&path).is_some();
             Left {
                 is_packaged: !is_acting && now.is_of_others(&path, &now),
                 path,
@@ -190,13 +193,18 @@ impl Before {
         let mut found = Found::default();
         let now = self.look_again(&mut found.told);
         let modules = self.new_modules();
-        let mut submodules = BTreeSet::new();
+        let mut repositories = BTreeSet::new();
         for Arrived { path, is_new } in self.unwanted_paths(&now, aside, is_git_held, held) {
             if modules.iter().any(|it| path.starts_with(it)) {
                 continue;
             }
             if let Some(folder) = submodule(&path, &modules) {
-                submodules.insert(self.shown(folder));
+                repositories.insert(self.shown(folder));
+                continue;
+            }
+            let bare = self.bare(&path);
+            if let Some(folder) = bare.filter(|it| is_new && self.is_new_folder(it, &now)) {
+                repositories.insert(self.shown(folder));
                 continue;
             }
             let shown = self.shown(&path);
@@ -209,7 +217,7 @@ impl Before {
                 found.told.push(Mended::Repository { path });
                 continue;
             }
-            if !name::is_acting(inner) && self.look.is_of_others(&path, &now) {
+            if bare.is_none() && !name::is_acting(inner) && self.look.is_of_others(&path, &now) {
                 found.told.push(Mended::Packaged { path: shown });
                 continue;
             }
@@ -225,7 +233,7 @@ impl Before {
         }
         found
             .told
-            .extend(submodules.into_iter().map(|path| Mended::Repository { path }));
+            .extend(repositories.into_iter().map(|path| Mended::Repository { path }));
         found
     }
 
@@ -261,8 +269,30 @@ impl Before {
 
     /// Returns true for the complete git folder of a repository whose own folder was not there before.
     fn is_new_repository(&self, path: &Path, now: &Look) -> bool {
-        let is_new = |it: &Path| !self.look.has_folder(it) && now.has_folder(it);
-        is_repository(path) && path.parent().is_some_and(is_new)
+        is_repository(path) && path.parent().is_some_and(|it| self.is_new_folder(it, now))
+    }
+
+    /// Returns true for a folder that was not there before.
+    fn is_new_folder(&self, path: &Path, now: &Look) -> bool {
+        !self.look.has_folder(path) && now.has_folder(path)
+    }
+
+    /// The folder that git may take for a repository without a working tree, of which a path is a part that decides what runs, and
+    /// is protected for nothing else.
+    fn bare<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        let folder = path.parent()?;
+        let (_, inner) = self.place(path)?;
+        // Git's own folder has the same parts, and its name.
+        let is_named = name::is_protected(inner) || folder.iter().any(name::is_git);
+        let is_part = is_bare_part(path.file_name()?) && !is_named;
+        (is_part && is_bare(|it| is_there(&folder.join(it)))).then_some(folder)
+    }
+
+    /// Returns true for a part of a repository without a working tree that was none before: without its `HEAD` it is none again, and
+    /// the others may have been there under names that meant nothing.
+    fn is_idle(&self, path: &Path) -> bool {
+        let head = self.bare(path).map(|it| it.join("HEAD"));
+        head.is_some_and(|it| it != path && !self.names.contains(&it))
     }
 
     /// The names of what should not be there.
@@ -274,7 +304,7 @@ impl Before {
     fn unwanted_paths(&self, now: &Look, aside: &Quarantine, is_git_held: bool, held: &Places) -> Vec<Arrived> {
         let is_users = |path: &Path| aside.is_known(path) || held.hold(path) || (is_git_held && self.is_of_git(path));
         let mut arrived = self.arrived(now);
-        arrived.retain(|it| self.is_unwanted(&it.path) && !is_users(&it.path));
+        arrived.retain(|it| self.is_unwanted(&it.path) && !is_users(&it.path) && !self.is_idle(&it.path));
         arrived
     }
 
@@ -438,6 +468,62 @@ mod tests {
         assert_eq!(taken(false, &[".gitattributes", ".bashrc"]), ".bashrc .gitattributes");
         assert_eq!(taken(true, &[".gitattributes", ".bashrc"]), ".bashrc");
         assert_eq!(fs::read_to_string(root.join(".envrc")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_folder_becomes_no_repository_by_what_is_put_into_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        let aside = Quarantine::at(Some(folder.path().join("aside")));
+        let put = |path: &str| {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "evil").unwrap();
+        };
+        for path in [
+            "src/main.rs",
+            "src/config",
+            "b.git/HEAD",
+            "b.git/refs/x",
+            "b.git/config",
+            "c/HEAD",
+        ] {
+            put(path);
+        }
+        let taken = |new: &[&str]| {
+            let before = before(&Ground::bare(&root), false);
+            for it in new {
+                put(it);
+            }
+            let found = before.put_aside(&aside, true, &Places::default());
+            let told = found.told.into_iter().map(|it| match it {
+                Mended::Repository { path } => format!("({path})"),
+                other => panic!("{other:?}"),
+            });
+            let mut names: Vec<_> = found.aside.into_iter().map(|it| it.0).chain(told).collect();
+            names.sort();
+            names.join(" ")
+        };
+        // Git takes no folder for a repository that has no HEAD, so the rest may stay: `config` was there before.
+        assert_eq!(
+            taken(&["src/HEAD", "src/objects/x", "src/refs/x", "src/config"]),
+            "src/HEAD"
+        );
+        assert_eq!(taken(&["src/HEAD", "src/commondir"]), "src/HEAD");
+        // One that is there is held, and nothing comes to it.
+        let held = Ground::bare(&root).look().protected();
+        assert!(held.contains(&root.join("b.git/config")) && held.contains(&root.join("b.git/HEAD")));
+        assert_eq!(taken(&["b.git/hooks/post-receive", "b.git/objects/x"]), "b.git/hooks");
+        // A new one is said, as any new repository is.
+        assert_eq!(
+            taken(&[
+                "new/x.git/HEAD",
+                "new/x.git/objects/x",
+                "new/x.git/refs/x",
+                "new/x.git/config"
+            ]),
+            "(new/x.git)"
+        );
+        assert_eq!(taken(&["c/other", "d/HEAD", "d/config", "e/refs/x", "e/objects/x"]), "");
     }
 
     #[test]

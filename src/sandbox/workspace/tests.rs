@@ -771,3 +771,110 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
     }
     assert!(policy.hidden.contains(&ground.path("shop/keys/model")));
 }
+
+#[test]
+fn what_makes_a_folder_a_repository_is_protected() {
+    let ground = Ground::new();
+    for file in [
+        "shop/src/config",
+        "shop/half/HEAD",
+        "shop/b.git/HEAD",
+        "shop/b.git/refs/x",
+        "shop/d/objects/x",
+    ] {
+        ground.put(file, "");
+    }
+    let workspace = ground.workspace();
+    for (written, expected) in [
+        ("src/config", false),
+        ("src/HEAD", false),
+        ("half/config", false),
+        ("half/refs/x", true),
+        ("half/objects/pack/x", true),
+        ("b.git/hooks/post-receive", true),
+        ("b.git/config", true),
+        ("b.git/description", false),
+        ("d/HEAD", true),
+        ("d/other", false),
+    ] {
+        assert_eq!(workspace.locate(written).unwrap().is_protected, expected, "{written}");
+    }
+}
+
+#[test]
+fn settings_that_are_links_into_the_workspace_are_held() {
+    let ground = Ground::new();
+    for file in [
+        "shop/settings.toml",
+        "shop/shell/bashrc",
+        "shop/claude/settings.json",
+        "shop/rules/one.md",
+        "shop/a.rs",
+    ] {
+        ground.put(file, "");
+    }
+    ground.put("home/.claude/x", "");
+    ground.put("conf/sheaf/themes/x.toml", "");
+    for (link, target) in [
+        ("conf/sheaf/config.toml", "shop/settings.toml"),
+        // It leads nowhere yet.
+        ("conf/sheaf/keymap.toml", "shop/keys.toml"),
+        ("conf/sheaf/rules", "shop/rules"),
+        ("conf/sheaf/themes/own.toml", "shop/own.toml"),
+        ("home/.bashrc", "shop/shell/bashrc"),
+        ("home/.claude/settings.json", "shop/claude/settings.json"),
+    ] {
+        ground.link(link, ground.path(target));
+    }
+    let paths = Paths {
+        config: ground.path("conf/sheaf"),
+        data: ground.path("data"),
+        state: ground.path("state"),
+        cache: ground.path("cache"),
+    };
+    let fence = Fence {
+        home: Some(ground.path("home")),
+        ..Fence::configured(&Settings::default(), Some(&paths), Vec::new())
+    };
+    let workspace = Workspace::fenced(&ground.path("shop"), fence).unwrap();
+    let ways = [
+        ("settings.toml", true),
+        ("keys.toml", true),
+        ("rules/new.md", true),
+        ("own.toml", true),
+        ("shell/bashrc", true),
+        ("claude/settings.json", true),
+        ("a.rs", false),
+        ("shell/other", false),
+    ];
+    for is_looked_at in [false, true] {
+        if is_looked_at {
+            workspace.commands().ground().look();
+        }
+        for (written, expected) in ways {
+            let is_protected = workspace.locate(written).unwrap().is_protected;
+            assert_eq!(is_protected, expected, "{written}, looked at: {is_looked_at}");
+        }
+    }
+    let held = workspace.commands().ground();
+    let look = held.look();
+    let policy = held.policy(&look, policy::Tier::Full, &[], false, None);
+    for inner in [
+        "shop/settings.toml",
+        "shop/rules",
+        "shop/shell/bashrc",
+        "shop/claude/settings.json",
+    ] {
+        assert!(
+            policy.read_only.contains(&ground.path(inner)),
+            "{inner}: {:?}",
+            policy.read_only
+        );
+    }
+    for missing in ["shop/keys.toml", "shop/own.toml"] {
+        assert!(
+            held.meaningful(&look, false).contains(&ground.path(missing)),
+            "{missing}"
+        );
+    }
+}

@@ -230,9 +230,14 @@ fn has_option(table: &WordTable, command: &SimpleCommand, from: usize) -> bool {
     if options.is_empty() {
         return false;
     }
-    let mut rest = command.words.iter().skip(from.max(1));
-    rest.any(|word| match word.text.as_deref() {
+    let mut rest = command.words.iter().enumerate().skip(from.max(1));
+    rest.any(|(at, word)| match word.text.as_deref() {
         None => word.may_be_option(),
+        // `tar xfI …`: the first word is a bundle without a dash.
+        Some(text) if at == 1 && program == "tar" && !text.starts_with('-') => {
+            let bundle = format!("-{text}");
+            options.iter().any(|option| is_option(&bundle, option))
+        }
         Some(text) => options.iter().any(|option| is_option(text, option)),
     })
 }

@@ -114,6 +114,8 @@ pub struct MentionOffer {
     pub target: String,
     /// The summary of a document; the keyword, the owner and the path of a symbol.
     pub about: String,
+    /// The rest of a resource's address is to be typed after it.
+    pub is_open: bool,
 }
 
 impl Mention {

@@ -168,6 +168,7 @@ async fn searching(
         settings: Arc::new(settings),
         tools: crate::tools::built_in().clone(),
         roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
+        index: Arc::default(),
         embeddings: Arc::default(),
         paths: None,
         hold: SandboxStatus::default(),

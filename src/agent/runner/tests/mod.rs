@@ -106,6 +106,7 @@ impl Conversation {
             settings: Arc::default(),
             tools: crate::tools::ToolSet::default(),
             roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
+            index: Arc::default(),
             embeddings: Arc::default(),
             paths,
             hold: SandboxStatus::default(),

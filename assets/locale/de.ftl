@@ -341,6 +341,7 @@ approval-no-because = nein, weil:
 ## Ende einer Antwort
 
 ending-stopped = angehalten
+ending-empty = die Antwort ist leer
 ending-requests = angehalten: Höchstzahl der Anfragen für eine Runde erreicht; mit „weiter“ geht es weiter
 ending-length = die Antwort hat die Höchstlänge des Modells erreicht; mit „weiter“ geht es weiter
 ending-refused = das Modell lehnt es ab, weiterzumachen

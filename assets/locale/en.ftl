@@ -344,6 +344,7 @@ approval-no-because = no, because:
 ## How an answer ended
 
 ending-stopped = stopped
+ending-empty = the answer is empty
 ending-requests = stopped at the request limit for one turn; say continue to go on
 ending-length = the answer reached the model's length limit; say continue to go on
 ending-refused = the model refused to continue

@@ -834,25 +834,45 @@ impl Settings {
         is_trusted(&self.trusted, root)
     }
 
-    /// Returns the files that hold a key or a token, by the settings.
+    /// Returns the files that hold a key or a token, by the settings. A relative path begins in the current folder.
     pub fn key_files(&self) -> Vec<PathBuf> {
-        let file = |it: &KeySource| match it {
+        let keys = self.key_sources().filter_map(|it| match it {
             KeySource::File(path) => Some(path.clone()),
             KeySource::None
             | KeySource::Given(_)
             | KeySource::Variables(_)
             | KeySource::Command(_)
             | KeySource::Keyring(_) => None,
-        };
-        let providers = self.providers.values();
-        let keys = providers.clone().map(|it| &it.key);
-        let keys = keys.chain([&self.gateway.token, &self.web.search.key]).filter_map(file);
-        let connections = providers.map(|it| &it.connection);
+        });
+        let connections = self.providers.values().map(|it| &it.connection);
         let connections = connections.chain([&self.gateway.connection, &self.web.search.connection]);
         let clients = self.mcp.values().filter_map(|it| it.client_key_file.clone());
         keys.chain(connections.filter_map(|it| it.client_cert.clone()))
             .chain(clients)
+            .map(|it| std::path::absolute(&it).unwrap_or(it))
             .collect()
+    }
+
+    /// Returns the command lines, and words of such, that run with rights which the sandbox gives to no command: they print keys,
+    /// decide approvals, or are servers of tools with the network or folders of their own.
+    pub fn privileged_commands(&self) -> Vec<&str> {
+        let keys = self.key_sources().filter_map(|it| match it {
+            KeySource::Command(words) => Some(words),
+            KeySource::None
+            | KeySource::Given(_)
+            | KeySource::Variables(_)
+            | KeySource::File(_)
+            | KeySource::Keyring(_) => None,
+        });
+        let servers = self.mcp.values().filter(|it| it.network || !it.folders.is_empty());
+        let servers = servers.flat_map(|it| it.command.iter().chain(&it.args));
+        let words = self.approvals.program.iter().chain(keys.flatten()).chain(servers);
+        words.map(String::as_str).collect()
+    }
+
+    fn key_sources(&self) -> impl Iterator<Item = &KeySource> {
+        let providers = self.providers.values().map(|it| &it.key);
+        providers.chain([&self.gateway.token, &self.web.search.key, &self.index.cache_token])
     }
 
     /// Returns the origin of the value at `path` (`gateway.url`, `providers.local.model`).

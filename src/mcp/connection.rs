@@ -381,12 +381,16 @@ impl Connection {
             if total > LIST_BYTES {
                 return Err(Error::Malformed(format!("{method} gives more than 8 MiB")));
             }
-            if entries.len() >= MOST_ENTRIES || next.is_none() || next == cursor {
+            if entries.len() > MOST_ENTRIES || next.is_none() || next == cursor {
                 break;
             }
             cursor = next;
         }
-        entries.truncate(MOST_ENTRIES);
+        if entries.len() > MOST_ENTRIES {
+            self.host
+                .log(&format!("left out: all of {method} beyond the first {MOST_ENTRIES}"));
+            entries.truncate(MOST_ENTRIES);
+        }
         Ok(entries)
     }
 

@@ -85,7 +85,7 @@ pub struct PromptInfo {
 /// A resource of a server, or a template of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceInfo {
-    /// Of a template: with `{name}` where something is to be filled in.
+    /// The address; that of a template has `{name}` where something is to be filled in.
     pub uri: String,
     pub name: String,
     pub about: String,

@@ -65,10 +65,10 @@ pub struct Fence {
     pub aside: Option<PathBuf>,
     /// This program's folders, which are protected wherever they are, whether they exist or not.
     pub own: Vec<PathBuf>,
-    /// Paths that the program that decides approvals may be read from, absolute or relative to the root. Those that are files of
-    /// the workspace are protected.
+    /// Paths that a program of the settings which runs outside of the sandbox may be read from: absolute, with `~`, or relative to
+    /// the root. Those that are files of the workspace are protected.
     pub deciding: Vec<String>,
-    /// Files and folders that hold keys. They are hidden wherever they are.
+    /// Files and folders that hold keys, and what was said in other conversations. They are hidden wherever they are.
     pub private: Vec<PathBuf>,
 }
 
@@ -89,10 +89,17 @@ impl Fence {
             own: paths.map_or_else(Vec::new, |it| {
                 [&it.config, &it.data, &it.state, &it.cache].map(Clone::clone).to_vec()
             }),
-            deciding: settings.approvals.program.iter().flat_map(|it| paths_of(it)).collect(),
+            deciding: settings.privileged_commands().into_iter().flat_map(paths_of).collect(),
             private: paths
                 .into_iter()
-                .flat_map(|it| [it.state.join("serve-token"), it.state.join(TOKENS), it.keys()])
+                .flat_map(|it| {
+                    [
+                        it.state.join("serve-token"),
+                        it.state.join(TOKENS),
+                        it.keys(),
+                        it.sessions(),
+                    ]
+                })
                 .chain(settings.key_files())
                 .collect(),
         }
@@ -109,10 +116,10 @@ fn unreadable(settings: &Settings) -> Vec<String> {
     rules.filter_map(|it| subject(&it.rule)).collect()
 }
 
-/// The paths that a command names, its program too.
+/// The paths that a command, or a word of one, names; its program too.
 fn paths_of(command: &str) -> impl Iterator<Item = String> + use<> {
     let NamedPaths { programs, others } = NamedPaths::of(command);
-    programs.into_iter().chain(others)
+    std::iter::once(command.to_owned()).chain(programs).chain(others)
 }
 
 impl Workspace {
@@ -134,7 +141,10 @@ impl Workspace {
         protect::sweep(roots.flat_map(|root| name::top_folders().map(|it| root.join(it))));
         let secrets = hidden::Secrets::with(&root, home.as_deref(), &fence.hidden, &fence.private, &fence.denied);
         let is_ours = |it: &&PathBuf| std::iter::once(&root).chain(&more).any(|root| it.starts_with(root));
-        let deciding = fence.deciding.iter().filter_map(|it| root.join(it).canonicalize().ok());
+        let deciding = fence.deciding.iter().filter_map(|it| {
+            let at_home = it.strip_prefix("~/").and_then(|it| Some(home.as_ref()?.join(it)));
+            at_home.unwrap_or_else(|| root.join(it)).canonicalize().ok()
+        });
         let deciding = deciding.filter(|it| is_ours(&it) && it.is_file());
         let own: Vec<PathBuf> = absolute(fence.own).into_iter().chain(deciding).collect();
         // What is there can be held.

@@ -770,7 +770,7 @@ fn a_template_of_resources_is_offered_up_to_what_is_to_be_filled_in() {
     sheaf.send("see @page");
     sheaf.wait_for("own:page://{number}/text  A page");
     sheaf.send("\t");
-    sheaf.wait_gone("A page");
+    sheaf.wait_for("see @own:page://");
     // The value follows at once.
     sheaf.send("{number}/text \r");
     sheaf.wait_for("put a value where the braces are");
@@ -778,7 +778,7 @@ fn a_template_of_resources_is_offered_up_to_what_is_to_be_filled_in() {
     sheaf.send("see @page");
     sheaf.wait_for("A page");
     sheaf.send("\t");
-    sheaf.wait_gone("A page");
+    sheaf.wait_for("see @own:page://");
     sheaf.send("7/text \r");
     sheaf.wait_for("Seven.");
     let said: Vec<String> = model.requests().iter().map(ToString::to_string).collect();

@@ -668,7 +668,7 @@ mod tests {
         .local/share/remmina, .putty, .smbcredentials, .subversion/auth, .tsh, .vnc, .Xauthority,
         .anthropic, .cache/huggingface/stored_tokens, .cache/huggingface/token, .claude.json, .claude/.credentials.json,
         .claude/history.jsonl, .claude/projects, .codeium, .codex/auth.json, .codex/history.jsonl, .codex/sessions,
-        .config/amp, .config/anthropic, .config/crush, .config/Cursor, .config/github-copilot, .config/goose,
+        .config/amp, .config/anthropic, .config/Code/User/globalStorage, .config/crush, .config/Cursor, .config/github-copilot, .config/goose,
         .config/io.datasette.llm, .config/openai, .continue, .copilot, .cursor/mcp.json, .gemini/google_accounts.json,
         .gemini/oauth_creds.json, .gemini/tmp, .huggingface, .local/share/amp, .local/share/crush, .local/share/goose,
         .local/share/opencode, .openai, .qwen/oauth_creds.json, .wandb,

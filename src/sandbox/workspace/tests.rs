@@ -727,7 +727,20 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
     };
     settings.providers.insert("mine".to_owned(), provider);
     settings.approvals.program = Some("sh tools/yes.sh --all".to_owned());
-    ground.put("shop/tools/yes.sh", "cat");
+    let command = |words: &[&str]| crate::config::KeySource::Command(words.iter().map(|it| (*it).to_owned()).collect());
+    settings.gateway.token = command(&["sh", "-c", "tools/token.sh --print"]);
+    settings.index.cache_token = command(&["python3", "~/tools/cache.py"]);
+    let server = |network| crate::config::McpServer {
+        command: Some("python3".to_owned()),
+        args: vec![format!("tools/server-{network}.py")],
+        network,
+        ..Default::default()
+    };
+    settings.mcp.insert("one".to_owned(), server(true));
+    settings.mcp.insert("two".to_owned(), server(false));
+    for file in ["yes.sh", "token.sh", "cache.py", "server-true.py", "server-false.py"] {
+        ground.put(&format!("shop/tools/{file}"), "cat");
+    }
     let paths = Paths {
         config: ground.path("shop/conf/sheaf"),
         data: ground.path("shop/data/sheaf"),
@@ -751,6 +764,11 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
         // It decides what commands may do.
         ("tools/yes.sh", true),
         ("tools/no.sh", false),
+        // They print keys, or have the network.
+        ("tools/token.sh", true),
+        ("tools/cache.py", true),
+        ("tools/server-true.py", true),
+        ("tools/server-false.py", false),
     ] {
         assert_eq!(
             workspace.locate(written).unwrap().is_protected,

@@ -117,6 +117,10 @@ impl EndingWidget<'_> {
 
     fn line(&self, reason: &FinishReason, context: &RenderContext<'_>) -> Option<Leaf> {
         let (glyph, words, again) = match reason {
+            // Nobody should wait for what does not come.
+            FinishReason::Stop if self.exchange.response.documents.is_empty() && self.exchange.message.is_some() => {
+                (sign("·", Role::Dim), Sanitized::literal(t!("ending-empty")), false)
+            }
             FinishReason::Stop | FinishReason::AwaitingInput => return None,
             FinishReason::Error | FinishReason::Interrupted | FinishReason::Length | FinishReason::Refusal
                 if self.has_error =>

@@ -260,6 +260,11 @@ fn a_question_is_read_before_enter_answers_it_however_small_the_screen_is() {
         }
         sheaf.send("\u{1b}[B\u{1b}[B\u{1b}[B");
         sheaf.wait_for("› Skip all questions");
+        sheaf.insist_slowly("\r", "it is skipped", |seen| !seen.shows(WAITING));
+        let answer = model.asked();
+        answer.says("I go on without.");
+        answer.finish();
+        sheaf.wait_for("I go on without.");
     }
 }
 

@@ -124,6 +124,11 @@ pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<E
     {
         app.viewport.pane.go_to_end();
     }
+    // A form that was brought into view left the end, which is followed again.
+    let in_view = app.questions.in_view.take();
+    if in_view.is_some_and(|it| it.0 == response.document_id) {
+        app.viewport.pane.go_to_end();
+    }
     if app.viewport.question(&app.conversation.transcript).is_some() {
         focus_composer(app);
     }

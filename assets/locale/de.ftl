@@ -4,6 +4,15 @@
 
 composer-placeholder = Frag etwas.  / Befehle  @ Dateien  ! Shell  ? Tasten
 composer-in-review = Tasten gehen an das Review.  esc führt hierher zurück
+composer-on-page = Tasten gehen an die Seite darüber.  esc führt hierher zurück
+composer-on-list = Tasten gehen an die Liste darüber.  esc führt hierher zurück
+composer-on-field = Tasten gehen an das Feld darüber.  esc führt hierher zurück
+composer-on-message = Tasten gehen an die Commit-Nachricht.  esc führt hierher zurück
+composer-on-question = Tasten gehen an die Frage.  tab führt hierher zurück
+composer-on-approval = Tasten gehen an die Freigabe.  tab führt hierher zurück
+composer-on-plan = Tasten gehen an den Plan.  tab führt hierher zurück
+composer-on-transcript = Tasten gehen an das Gespräch.  tab führt hierher zurück
+welcome-other-keys = Auch Schlüssel für { $names } gefunden. /model wechselt; dauerhaft: sheaf config set provider NAME
 composer-rest = { $count ->
     [one] noch 1 Zeile ↓
    *[other] noch { $count } Zeilen ↓
@@ -113,10 +122,14 @@ key-send = senden
 key-back = zurück
 key-confirm = bestätigen
 key-retry = nochmal
-key-tab-build = tab, dann b
-key-tab-retry = tab, dann r
-key-waiting-build = w, dann b
-key-end-retry = G, dann r
+key-tab-build = tab, b, enter
+key-tab-retry = tab, r, enter
+key-waiting-build = w, b, enter
+key-end-retry = G, r, enter
+key-mark-build = b, enter
+key-mark-edit = e, enter
+key-mark-remove = D, enter
+key-mark-retry = r, enter
 key-review = prüfen
 receipt-tests = Tests
 document-broken-off = unvollständig
@@ -300,6 +313,7 @@ question-type-other = Andere Antwort eingeben
 question-skip = Überspringen
 question-skip-all = Alle Fragen überspringen
 question-key-answer = antworten…
+question-key-skip = überspringen
 question-key-next = weiter
 question-key-previous = zurück
 question-key-toggle = ankreuzen
@@ -1040,7 +1054,7 @@ commit-left-out = ausgelassen: { $what }
 commit-author = Autor: { $author }
 commit-hooks = Git startet diese Hooks und Filter: { $hooks }
 commit-signs = Signiert den Commit, wie dein git eingestellt ist
-commit-note = Schreibt auch eine Notiz in refs/notes/sheaf (commit.note = off: keine):
+commit-note = Schreibt auch eine Notiz nach refs/notes/sheaf (commit.note = off schreibt keine):
 commit-note-short = Dateien, Zeilen, Adressen, Modell und die erste Zeile deiner Nachricht.
 commit-note-full = Dateien, Zeilen, Adressen, Modell und deine ganze Nachricht.
 commit-no-push = Nichts wird gepusht. Was du sonst geändert oder vorgemerkt hast, bleibt.
@@ -1186,6 +1200,7 @@ sessions-turns = { $place }  { $count } { $count ->
    *[other] Runden
 }
 ago-now = jetzt
+ago-seconds = vor { $count } s
 ago-minutes = vor { $count } min
 ago-hours = vor { $count } h
 ago-days = vor { $count } Tg

@@ -7,6 +7,15 @@
 
 composer-placeholder = Ask anything.  / commands  @ files  ! shell  ? keys
 composer-in-review = Keys go to the review.  esc returns here
+composer-on-page = Keys go to the page above.  esc returns here
+composer-on-list = Keys go to the list above.  esc returns here
+composer-on-field = Keys go to the field above.  esc returns here
+composer-on-message = Keys go to the commit message.  esc returns here
+composer-on-question = Keys go to the question.  tab returns here
+composer-on-approval = Keys go to the approval.  tab returns here
+composer-on-plan = Keys go to the plan.  tab returns here
+composer-on-transcript = Keys go to the transcript.  tab returns here
+welcome-other-keys = Also found keys for { $names }. /model switches; to keep one: sheaf config set provider NAME
 composer-rest = { $count ->
     [one] 1 row more ↓
    *[other] { $count } rows more ↓
@@ -116,10 +125,14 @@ key-send = send
 key-back = back
 key-confirm = confirm
 key-retry = retry
-key-tab-build = tab, then b
-key-tab-retry = tab, then r
-key-waiting-build = w, then b
-key-end-retry = G, then r
+key-tab-build = tab, b, enter
+key-tab-retry = tab, r, enter
+key-waiting-build = w, b, enter
+key-end-retry = G, r, enter
+key-mark-build = b, enter
+key-mark-edit = e, enter
+key-mark-remove = D, enter
+key-mark-retry = r, enter
 key-review = review
 receipt-tests = tests
 document-broken-off = incomplete
@@ -303,6 +316,7 @@ question-type-other = Type another answer
 question-skip = Skip
 question-skip-all = Skip all questions
 question-key-answer = answer
+question-key-skip = skip
 question-key-next = next
 question-key-previous = previous
 question-key-toggle = check
@@ -1043,7 +1057,7 @@ commit-left-out = left out: { $what }
 commit-author = Author: { $author }
 commit-hooks = Git runs these hooks and filters: { $hooks }
 commit-signs = Signs the commit, as your git is configured to
-commit-note = Also writes a note in refs/notes/sheaf (commit.note = off: none):
+commit-note = Also writes a note to refs/notes/sheaf (commit.note = off writes none):
 commit-note-short = files, lines, addresses, model and the first line of your message.
 commit-note-full = files, lines, addresses, model and your whole message.
 commit-no-push = Nothing is pushed. Your other changes stay staged or unstaged.
@@ -1189,6 +1203,7 @@ sessions-turns = { $place }  { $count } { $count ->
    *[other] turns
 }
 ago-now = now
+ago-seconds = { $count } s ago
 ago-minutes = { $count } min ago
 ago-hours = { $count } h ago
 ago-days = { $count } d ago

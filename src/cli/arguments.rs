@@ -42,7 +42,7 @@ Examples:
   sheaf serve --replay answer.sse        serve a recording over HTTP
   sheaf conform http://127.0.0.1:8643    check a gateway
   sheaf mcp add time -- uvx mcp-server-time
-                                         add a server of tools (MCP)
+                                         add an MCP server
   sheaf doctor                           check terminal, keys, network and model
   sheaf help sessions                    show help for a command
   sheaf -- status                        send a prompt that is also a command
@@ -122,7 +122,7 @@ const FOREIGN_COMMANDS: &[(&str, &str)] = &[
     ("chat", "sheaf"),
     ("continue", "sheaf --continue"),
     ("exec", "sheaf -p"),
-    ("init", "sheaf doctor"),
+    ("init", "sheaf /init"),
     ("resume", "sheaf --resume"),
     ("update", "sheaf --version"),
     ("upgrade", "sheaf --version"),
@@ -261,6 +261,11 @@ fn nearest_command<'a>(definition: &'a Command, word: &str) -> Option<&'a str> {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that is given or not")]
 pub struct Run {
+    /// Input format: the prompt as text (text), or messages, answers and stops as lines of JSON, for several turns
+    /// (stream-json; needs --output-format stream-json or events)
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub input_format: InputFormat,
+
     /// Allow everything that no deny rule forbids; only protected files still ask
     #[arg(short, long, alias = "yolo")]
     pub force: bool,
@@ -273,7 +278,7 @@ pub struct Run {
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
 
-    /// Work in a mode of your own: a file of .sheaf/modes or of an agent, by its name
+    /// Use a custom mode or agent, by the name of its file
     #[arg(long, value_name = "NAME", conflicts_with = "mode")]
     pub agent: Option<String>,
 
@@ -331,7 +336,7 @@ pub struct Run {
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
 
-    /// Open the screen on a conversation that a `sheaf serve --stateful` runs; without #ID choose from its list
+    /// Open a conversation on a `sheaf serve --stateful` server; without #ID choose from a list
     #[arg(
         long,
         value_name = "URL[#ID]",
@@ -378,11 +383,6 @@ pub struct OutputArguments {
     /// two as in Cursor's CLI; all documents as JSON (documents); one protocol event per line (events)
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: OutputFormat,
-
-    /// Input format: the prompt as text (text), or messages, answers and stops as lines of JSON, for several turns
-    /// (stream-json; needs --output-format stream-json or events)
-    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
-    pub input_format: InputFormat,
 
     /// Write the answer to this file instead of stdout; implies --print
     #[arg(short, long, value_name = "FILE")]
@@ -442,13 +442,13 @@ fn session_id(text: &str) -> Result<String, String> {
 
 impl OutputArguments {
     /// Why the options do not go together.
-    pub fn problem(&self) -> Option<&'static str> {
+    pub fn problem(&self, input: InputFormat) -> Option<&'static str> {
         let is_stream = self.output_format == OutputFormat::StreamJson;
         if self.stream_partial_output && !is_stream {
             return Some("--stream-partial-output is for --output-format stream-json");
         }
         let is_lines = is_stream || self.output_format == OutputFormat::Events;
-        if self.input_format == InputFormat::StreamJson && !is_lines {
+        if input == InputFormat::StreamJson && !is_lines {
             return Some(
                 "--input-format stream-json prints several answers\n  add --output-format stream-json, or events",
             );
@@ -567,9 +567,9 @@ pub enum Task {
     Plugin(Plugin),
     /// Print one document of a saved conversation, by its address
     Get(Get),
-    /// Find code by what it is about
+    /// Search code by words and by meaning
     Search(Search),
-    /// Manage the index of the code: status, build, search, clear, model
+    /// Manage the code index: status, build, search, clear, model
     Index(IndexArguments),
     /// Show which message and model produced a line (blame for AI edits)
     Why(Why),
@@ -586,7 +586,7 @@ pub enum Task {
     Rewind(Rewind),
     /// Explain the sandbox, or run a command in it
     Sandbox(Sandbox),
-    /// Manage servers of tools (MCP): list, add, show, approve, test, sign in, remove
+    /// Manage MCP servers: list, add, show, approve, test, sign in, remove
     Mcp(Mcp),
     /// Print shell completions
     #[command(
@@ -772,7 +772,7 @@ pub struct Doctor {
                   sheaf login anthropic                ask for a key, check it and store it\n  \
                   pass show openai | sheaf login openai\n  \
                   sheaf login openai --key-command 'pass show openai'\n\n\
-                  Subscriptions (ChatGPT, Claude Pro or Max) are for their makers' own programs only; sheaf\n\
+                  Subscriptions (ChatGPT, Claude Pro or Max) work only in their vendors' own programs; sheaf\n\
                   needs an API key."
 )]
 pub struct Login {
@@ -841,7 +841,7 @@ pub enum Boundary {
         #[command(flatten)]
         common: CommonArguments,
     },
-    /// Run a command as the model's commands run; exit with its code, or with 3 if there is no sandbox
+    /// Run a command in the sandbox that the model's commands use; exit with its code, or 3 without a sandbox
     Run {
         /// Allow network access
         #[arg(long)]
@@ -900,7 +900,7 @@ pub enum McpTask {
         #[arg(long)]
         yes: bool,
     },
-    /// Start a server, list its tools and end it
+    /// Start a server, list its tools and stop it
     Test(McpTest),
     /// Sign in to a server in the browser
     Login(McpLogin),
@@ -910,7 +910,7 @@ pub enum McpTask {
         #[arg(value_name = "NAME|URL")]
         target: String,
     },
-    /// Serve sheaf's own tools (search, read, edit, why, sessions) on standard input and output
+    /// Serve sheaf's own tools (search, read, edit, why, sessions) over stdio
     Serve,
     /// Remove a server from your settings, and its approval
     Remove {
@@ -1202,11 +1202,12 @@ pub struct Get {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sheaf search where are discounts validated\n  sheaf search --in src/cart \"how is the total rounded\"\n\n\
-                  Words are compared, and meaning where there is a model for it: sheaf index model install granite-30m.\n\
-                  Secrets and files that git or .cursorignore ignore are not searched."
+                  Searches by words; also by meaning if an embedding model is installed:\n\
+                  sheaf index model install granite-30m\n\
+                  Secret files and files ignored by git or .cursorignore are left out."
 )]
 pub struct Search {
-    /// Question, or words of what the code does
+    /// A question, or words that describe the code
     #[arg(value_name = "QUESTION", required = true)]
     pub question: Vec<String>,
 
@@ -1243,13 +1244,13 @@ pub enum IndexTask {
         #[arg(long)]
         json: bool,
     },
-    /// Compute the vectors of the whole workspace; goes on where it was stopped
+    /// Compute vectors for the whole workspace; continues where it stopped
     Build,
-    /// Find code by what it is about (the same as `sheaf search`)
+    /// Search code by words and by meaning (same as `sheaf search`)
     Search(Search),
     /// Delete all stored vectors, of all workspaces
     Clear,
-    /// Manage models that run on this machine: list, install, remove
+    /// Manage embedding models on this machine: list, install, remove
     #[command(subcommand)]
     Model(ModelTask),
 }
@@ -1363,7 +1364,7 @@ pub enum Setting {
         /// Key such as `ui.output_rows`
         key: String,
     },
-    /// Write a setting to your own file, or remove it without a value
+    /// Write a setting to your config.toml; without a value, remove it
     Set {
         /// Key such as `ui.output_rows`
         key: String,
@@ -1503,7 +1504,7 @@ mod tests {
             (&["update"], Some("sheaf --version")),
             (&["upgrade"], Some("sheaf --version")),
             (&["version"], Some("sheaf --version")),
-            (&["init"], Some("sheaf doctor")),
+            (&["init"], Some("sheaf /init")),
             (&["resume"], Some("sheaf --resume")),
             (&["continue"], Some("sheaf --continue")),
             (&["exec", "--model", "x"], Some("sheaf -p")),

@@ -151,7 +151,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         complain("--session-id is for a new conversation; add --fork to continue a copy under that id");
         return Ok(code::USAGE);
     }
-    if let Some(problem) = printing.problem() {
+    if let Some(problem) = printing.problem(run.input_format) {
         complain(problem);
         return Ok(code::USAGE);
     }
@@ -415,7 +415,7 @@ fn start_conversation(
         complain("--image and --output-schema are for an answer without a screen: add -p");
         return Ok(code::USAGE);
     }
-    let is_dialogue = printing.input_format == InputFormat::StreamJson;
+    let is_dialogue = wanted.input_format == InputFormat::StreamJson;
     if is_dialogue && wanted.output_schema.is_some() {
         complain("--output-schema is for one answer; leave out --input-format stream-json");
         return Ok(code::USAGE);

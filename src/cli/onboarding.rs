@@ -157,7 +157,10 @@ fn report(found: &[DiscoveredProvider]) -> String {
 
 fn line(it: &DiscoveredProvider) -> String {
     match &it.how {
-        Evidence::Key { variable } => format!("- **{}**: key in `{variable}`", it.title),
+        Evidence::Key { variable } => match it.model() {
+            Some(model) => format!("- **{}** with `{model}`: key in `{variable}`", it.title),
+            None => format!("- **{}**: key in `{variable}`", it.title),
+        },
         Evidence::Address { variable } => format!("- **{}** at {}, from `{variable}`", it.title, it.base_url),
         Evidence::Answered => {
             let models = match it.models.as_slice() {
@@ -176,11 +179,11 @@ fn question(found: &[DiscoveredProvider]) -> Value {
         .map(|it| {
             json!({
                 "id": format!("use:{}", it.name),
-                "label": match it.models.first() {
+                "label": match it.model() {
                     Some(model) => format!("{} ({model})", it.title),
                     None => it.title.clone(),
                 },
-                "description": format!("to keep it: provider = \"{}\" in the settings", it.name),
+                "description": format!("for now; sheaf config set provider {} keeps it", it.name),
             })
         })
         .collect();

@@ -27,7 +27,11 @@ use crate::{
         replay::{Audience, Recording, Replay, Speed},
     },
     mcp::{Approvals, IsTrusted, Servers, ServersSetup, State, Tokens},
-    models::{self, Roles, catalogue, script},
+    models::{
+        self, Roles, catalogue,
+        discover::{self, DiscoveredProvider, Evidence},
+        script,
+    },
     net::client::Client,
     protocol::{ConversationId, Dialect, Entry, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
@@ -296,7 +300,9 @@ impl AgentTemplate {
             }
             None => None,
         };
-        let model = settings.model().or(provider.model.as_deref()).map(str::to_owned);
+        let model = settings.model().or(provider.model.as_deref());
+        let model = model.or_else(|| provider.first_model()).map(str::to_owned);
+        let also = other_keys(settings, provider, environment);
         let known = model.as_ref().and_then(|it| settings.models.get(it));
         let provider = models::open(provider, environment)?;
         let about = About {
@@ -308,6 +314,7 @@ impl AgentTemplate {
             hears: true,
             runs: true,
             reads_context: true,
+            also,
             ..About::default()
         };
         let tools = if workspace.is_some() {
@@ -380,6 +387,18 @@ impl AgentTemplate {
         tokio::spawn(runner::run(setup, log, inbox));
         Arc::new(link)
     }
+}
+
+/// Other services for which the environment holds a key, by their titles; empty if the settings name a provider.
+fn other_keys(settings: &Settings, provider: &Provider, environment: &Environment) -> Vec<String> {
+    if settings.provider.is_some() {
+        return Vec::new();
+    }
+    let here = provider.connection.url().ok();
+    let is_other =
+        |it: &DiscoveredProvider| matches!(it.how, Evidence::Key { .. }) && it.provider().connection.url().ok() != here;
+    let others = discover::keys(environment).into_iter().filter(is_other);
+    others.map(|it| it.title).collect()
 }
 
 /// The vectors of code that the settings ask for. Nothing is opened yet.

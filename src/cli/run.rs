@@ -326,7 +326,7 @@ pub fn print(
             log: Arc::clone(&opened.log),
             is_copy: opened.is_copy,
             is_attended: false,
-            is_answered: base.settings.approvals.program.is_some() || printing.input_format == InputFormat::StreamJson,
+            is_answered: base.settings.approvals.program.is_some() || wanted.input_format == InputFormat::StreamJson,
             is_apart: printing.output_format != OutputFormat::Text,
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
@@ -348,7 +348,7 @@ pub fn print(
         options.mode = mode;
         options.budget = wanted.max_budget_usd;
         options.approver = approver(&base, &options.session);
-        if printing.input_format == InputFormat::StreamJson {
+        if wanted.input_format == InputFormat::StreamJson {
             options.input = Some(dialogue::read_input()?);
         }
         let code = print_answer(&*link, submit, options, out).await;

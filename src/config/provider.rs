@@ -114,6 +114,15 @@ pub enum Upstream<'a> {
     Nobody,
 }
 
+impl Provider {
+    /// Returns the model that a known service at this address starts with; `None` for every other server.
+    pub fn first_model(&self) -> Option<&'static str> {
+        let url = self.connection.url.as_deref()?.trim_end_matches('/');
+        let is_here = |it: &&KnownService| it.base_url == url && it.kind == self.kind;
+        SERVICES.iter().find(is_here)?.model
+    }
+}
+
 impl Settings {
     /// Returns the server to talk to: the one that the strongest layer names, the gateway before a provider of the same
     /// layer.
@@ -174,7 +183,8 @@ impl Settings {
         origins.any(|(path, origin)| path.starts_with(&prefix) && is_users(origin.layer))
     }
 
-    /// Returns the model to ask for: the strongest layer's, a provider's own before the general one of the same layer.
+    /// Returns the model to ask for: the strongest layer's, a provider's own before the general one of the same layer. If none
+    /// is chosen, the one that the provider's service starts with.
     pub fn model(&self) -> Option<&str> {
         let general = self.model.as_deref();
         let own = match self.upstream() {
@@ -186,7 +196,10 @@ impl Settings {
         };
         match own {
             Some((layer, own)) if general.is_none() || layer >= self.origin("model").layer => Some(own),
-            Some(_) | None => general,
+            Some(_) | None => general.or_else(|| match self.upstream() {
+                Upstream::Provider(_, provider) => provider.first_model(),
+                Upstream::Gateway(_) | Upstream::Nobody => None,
+            }),
         }
     }
 }
@@ -203,6 +216,8 @@ pub struct KnownService {
     pub base_url: &'static str,
     /// Environment variables that usually hold its key, the preferred one first. Empty: it needs no key.
     pub variables: &'static [&'static str],
+    /// The model that is asked where none is chosen. `None`: the first usable one that the server lists.
+    pub model: Option<&'static str>,
 }
 
 /// Returns the address in `OLLAMA_HOST`, in any of the forms that Ollama accepts. `None` if it cannot be read.
@@ -239,6 +254,16 @@ const fn service(
         kind,
         base_url,
         variables,
+        model: None,
+    }
+}
+
+impl KnownService {
+    const fn starts_with(self, model: &'static str) -> Self {
+        Self {
+            model: Some(model),
+            ..self
+        }
     }
 }
 
@@ -250,7 +275,8 @@ pub const SERVICES: &[KnownService] = &[
         "openai",
         "https://api.openai.com/v1",
         &["OPENAI_API_KEY"],
-    ),
+    )
+    .starts_with("gpt-6.1-sol"),
     service(
         "openrouter",
         "OpenRouter",
@@ -264,14 +290,16 @@ pub const SERVICES: &[KnownService] = &[
         "openai",
         "https://api.mistral.ai/v1",
         &["MISTRAL_API_KEY"],
-    ),
+    )
+    .starts_with("devstral-latest"),
     service(
         "deepseek",
         "DeepSeek",
         "openai",
         "https://api.deepseek.com/v1",
         &["DEEPSEEK_API_KEY"],
-    ),
+    )
+    .starts_with("deepseek-v4-pro"),
     service(
         "groq",
         "Groq",
@@ -279,7 +307,7 @@ pub const SERVICES: &[KnownService] = &[
         "https://api.groq.com/openai/v1",
         &["GROQ_API_KEY"],
     ),
-    service("xai", "xAI", "openai", "https://api.x.ai/v1", &["XAI_API_KEY"]),
+    service("xai", "xAI", "openai", "https://api.x.ai/v1", &["XAI_API_KEY"]).starts_with("grok-4.7"),
     service(
         "together",
         "Together",
@@ -307,14 +335,16 @@ pub const SERVICES: &[KnownService] = &[
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    ),
+    )
+    .starts_with("gemini-pro-latest"),
     service(
         "anthropic",
         "Anthropic",
         "anthropic",
         "https://api.anthropic.com",
         &["ANTHROPIC_API_KEY"],
-    ),
+    )
+    .starts_with("claude-sonnet-5-5"),
     service("ollama", "Ollama", "ollama", "http://127.0.0.1:11434", &[]),
     service("lmstudio", "LM Studio", "openai", "http://127.0.0.1:1234/v1", &[]),
     service("llamacpp", "llama.cpp", "openai", "http://127.0.0.1:8080/v1", &[]),

@@ -302,7 +302,7 @@ settings! {
     pub struct Settings {
         /// Provider to use: one of `providers`, or a known service such as openai, openrouter, ollama.
         pub provider: Option<String> = None, ValueKind::Text, variable, in_project;
-        /// Model to use, unless the provider's own entry names one.
+        /// Model to use, unless the provider's own entry names one. Unset: its usual one; `sheaf status` shows which.
         pub model: Option<String> = None, ValueKind::Text, variable, in_project;
         /// Mode to start in.
         pub mode: String = "agent".to_owned(), ValueKind::Word(&["agent", "plan", "ask", "debug"]), variable, in_project;
@@ -337,7 +337,7 @@ settings! {
         pub context: Context = Context::default();
         /// Checker commands by language, as program and arguments.
         pub lint: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        /// Servers of tools (MCP), by name.
+        /// MCP servers, by name.
         pub mcp: BTreeMap<String, McpServer> = BTreeMap::new();
         /// Language servers, by name.
         pub lsp: BTreeMap<String, LanguageServer> = BTreeMap::new();
@@ -386,7 +386,7 @@ settings! {
         pub(super) url: Option<String> = None;
         /// Additional headers of every request. Values are kept secret.
         pub headers: BTreeMap<String, Secret> = BTreeMap::new(), ValueKind::Headers;
-        /// Certificates to trust beside the system's (PEM).
+        /// Certificates to trust in addition to the system's (PEM).
         pub ca_file: Option<PathBuf> = None, ValueKind::Path;
         /// Your certificate and its private key in one file (PEM).
         pub client_cert: Option<PathBuf> = None, ValueKind::Path;
@@ -466,13 +466,13 @@ settings! {
 settings! {
     /// The index of the code.
     pub struct Indexing {
-        /// Vectors that are shared: file:///folder, or an https address that answers GET, HEAD and PUT. Only vectors and hashes
+        /// Shared vectors: file:///folder, or an https address that answers GET, HEAD and PUT. Only vectors and hashes
         /// are sent there.
         pub cache: Option<String> = None, ValueKind::Text, variable;
         pub cache_token: KeySource = KeySource::None;
-        /// Bytes of all stored vectors. Those that were not used for the longest time go first.
+        /// Maximum size of all stored vectors, in bytes. The least recently used ones go first.
         pub size: u64 = 1 << 30, range(1 << 20, 1 << 40), variable;
-        /// Compute the vectors of the whole workspace with a model on this machine, while nothing else happens.
+        /// Compute vectors for the whole workspace with a local model while sheaf is idle.
         pub background: bool = true, ValueKind::Flag, variable;
     }
 }
@@ -502,8 +502,8 @@ settings! {
 settings! {
     /// A program that sheaf calls at a fixed point.
     pub struct HookSettings {
-        /// The point: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before,
-        /// read_before, edit_after, compact_before, stop, notification; or an event of Cursor or Claude Code, in their form.
+        /// Event: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before,
+        /// read_before, edit_after, compact_before, stop, notification; or one of Cursor or Claude Code, in their format.
         pub event: String = String::new(), ValueKind::Text;
         /// The command line. It gets the event as JSON on stdin; exit code 2 refuses.
         pub command: String = String::new(), ValueKind::Text;
@@ -523,9 +523,9 @@ settings! {
 settings! {
     /// Settings of the embedded agent.
     pub struct Agent {
-        /// Hooks of files (hooks.json, Claude Code's settings): off, in the sandbox, in the sandbox with network, or free of it.
+        /// Hooks from files (hooks.json, Claude Code's settings): off, sandboxed, sandboxed with network, or unsandboxed.
         pub hooks: String = "sandbox".to_owned(), ValueKind::Word(&["off", "sandbox", "network", "free"]);
-        /// Tools that a model is offered: all, a short list, or the short list for windows below 32,000 tokens.
+        /// Tools that are offered to a model: all, a short list, or the short list for windows below 32,000 tokens.
         pub profile: String = "auto".to_owned(), ValueKind::Word(&["auto", "full", "short"]), variable, in_project;
         /// Tools for changing files: exact replacement, a sketch that is merged, or both.
         pub edit_style: String = "replace".to_owned(),
@@ -705,7 +705,7 @@ settings! {
 }
 
 settings! {
-    /// A server of tools (MCP). Without command and url it is what a file of another program calls so, with these grants.
+    /// An MCP server. Without command and url it is what a file of another program calls so, with these grants.
     pub struct McpServer {
         /// Program to start; it runs in the sandbox.
         pub command: Option<String> = None, ValueKind::Text;
@@ -727,13 +727,13 @@ settings! {
         pub timeout: Duration = Duration::ZERO, ValueKind::Grace;
         /// Names of its tools that are not offered.
         pub disabled_tools: Vec<String> = Vec::new(), ValueKind::List;
-        /// Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
+        /// Client id that you registered with the server's authorization server, for `sheaf mcp login`.
         pub client_id: Option<String> = None, ValueKind::Text;
         /// Secret that belongs to it, if there is one. In a file only if no one else can read that file.
         pub client_secret: Option<Secret> = None, ValueKind::Secret;
         /// File of the private key (PKCS #8 in PEM, ES256 or RS256) that belongs to it, instead of a secret.
         pub client_key_file: Option<PathBuf> = None, ValueKind::Path;
-        /// Way to sign in: yours, in a browser, or sheaf's own, with the id and its secret or key (client credentials).
+        /// Sign-in method: your browser, or client credentials (the id and its secret or key).
         pub sign_in: String = "browser".to_owned(), ValueKind::Word(&["browser", "client"]);
     }
 }
@@ -746,9 +746,9 @@ settings! {
         pub command: Option<String> = None, ValueKind::Text;
         /// Arguments of the program.
         pub args: Vec<String> = Vec::new(), ValueKind::List;
-        /// Extensions of the files that it is for: ".lua".
+        /// Extensions of the files that it handles: ".lua".
         pub extensions: Vec<String> = Vec::new(), ValueKind::List;
-        /// Files of which one lies in the folder that it is started for; without one of them it is the workspace.
+        /// Names of files that mark a project's root, where it starts; without one it starts in the workspace.
         pub root_markers: Vec<String> = Vec::new(), ValueKind::List;
         /// The member initializationOptions, as JSON.
         pub initialization: String = String::new(), ValueKind::Text;
@@ -898,7 +898,7 @@ mod tests {
         - `provider` ◇: text; default unset; `SHEAF_PROVIDER`
           Provider to use: one of `providers`, or a known service such as openai, openrouter, ollama.
         - `model` ◇: text; default unset; `SHEAF_MODEL`
-          Model to use, unless the provider's own entry names one.
+          Model to use, unless the provider's own entry names one. Unset: its usual one; `sheaf status` shows which.
         - `mode` ◇: agent | plan | ask | debug; default `"agent"`; `SHEAF_MODE`
           Mode to start in.
         - `theme` ◇: text; default `"auto"`; `SHEAF_THEME`
@@ -944,7 +944,7 @@ mod tests {
         - `headers`: table of texts; default unset
           Additional headers of every request. Values are kept secret.
         - `ca_file`: path; default unset
-          Certificates to trust beside the system's (PEM).
+          Certificates to trust in addition to the system's (PEM).
         - `client_cert`: path; default unset
           Your certificate and its private key in one file (PEM).
         - `proxy`: address of a proxy | none; default unset
@@ -991,7 +991,7 @@ mod tests {
         - `headers`: table of texts; default unset
           Additional headers of every request. Values are kept secret.
         - `ca_file`: path; default unset
-          Certificates to trust beside the system's (PEM).
+          Certificates to trust in addition to the system's (PEM).
         - `client_cert`: path; default unset
           Your certificate and its private key in one file (PEM).
         - `proxy`: address of a proxy | none; default unset
@@ -1031,11 +1031,11 @@ mod tests {
         ## [index]
 
         - `cache`: text; default unset; `SHEAF_INDEX_CACHE`
-          Vectors that are shared: file:///folder, or an https address that answers GET, HEAD and PUT. Only vectors and hashes are sent there.
+          Shared vectors: file:///folder, or an https address that answers GET, HEAD and PUT. Only vectors and hashes are sent there.
         - `size`: whole number, 1048576 to 1099511627776; default `1073741824`; `SHEAF_INDEX_SIZE`
-          Bytes of all stored vectors. Those that were not used for the longest time go first.
+          Maximum size of all stored vectors, in bytes. The least recently used ones go first.
         - `background`: true | false; default `true`; `SHEAF_INDEX_BACKGROUND`
-          Compute the vectors of the whole workspace with a model on this machine, while nothing else happens.
+          Compute vectors for the whole workspace with a local model while sheaf is idle.
         - `cache_token`: secret text; default unset; `SHEAF_INDEX_CACHE_TOKEN`
           The key or token. In a file only if no one else can read that file.
         - `cache_token_env`: text; default unset
@@ -1069,9 +1069,9 @@ mod tests {
         ## [agent]
 
         - `hooks`: off | sandbox | network | free; default `"sandbox"`
-          Hooks of files (hooks.json, Claude Code's settings): off, in the sandbox, in the sandbox with network, or free of it.
+          Hooks from files (hooks.json, Claude Code's settings): off, sandboxed, sandboxed with network, or unsandboxed.
         - `profile` ◇: auto | full | short; default `"auto"`; `SHEAF_AGENT_PROFILE`
-          Tools that a model is offered: all, a short list, or the short list for windows below 32,000 tokens.
+          Tools that are offered to a model: all, a short list, or the short list for windows below 32,000 tokens.
         - `edit_style` ◇: replace | sketch | both; default `"replace"`; `SHEAF_AGENT_EDIT_STYLE`
           Tools for changing files: exact replacement, a sketch that is merged, or both.
         - `effort` ◇: auto | off | low | medium | high; default `"auto"`; `SHEAF_AGENT_EFFORT`
@@ -1096,7 +1096,7 @@ mod tests {
         ## [hooks.<name>]
 
         - `event`: text; default `""`
-          The point: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before, read_before, edit_after, compact_before, stop, notification; or an event of Cursor or Claude Code, in their form.
+          Event: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before, read_before, edit_after, compact_before, stop, notification; or one of Cursor or Claude Code, in their format.
         - `command`: text; default `""`
           The command line. It gets the event as JSON on stdin; exit code 2 refuses.
         - `matcher`: text; default unset
@@ -1264,13 +1264,13 @@ mod tests {
         - `disabled_tools`: list of texts; default `[]`
           Names of its tools that are not offered.
         - `client_id`: text; default unset
-          Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
+          Client id that you registered with the server's authorization server, for `sheaf mcp login`.
         - `client_secret`: secret text; default unset
           Secret that belongs to it, if there is one. In a file only if no one else can read that file.
         - `client_key_file`: path; default unset
           File of the private key (PKCS #8 in PEM, ES256 or RS256) that belongs to it, instead of a secret.
         - `sign_in`: browser | client; default `"browser"`
-          Way to sign in: yours, in a browser, or sheaf's own, with the id and its secret or key (client credentials).
+          Sign-in method: your browser, or client credentials (the id and its secret or key).
 
         ## [lsp.<name>]
 
@@ -1279,9 +1279,9 @@ mod tests {
         - `args`: list of texts; default `[]`
           Arguments of the program.
         - `extensions`: list of texts; default `[]`
-          Extensions of the files that it is for: ".lua".
+          Extensions of the files that it handles: ".lua".
         - `root_markers`: list of texts; default `[]`
-          Files of which one lies in the folder that it is started for; without one of them it is the workspace.
+          Names of files that mark a project's root, where it starts; without one it starts in the workspace.
         - `initialization`: text; default `""`
           The member initializationOptions, as JSON.
         - `env`: table of texts; default unset

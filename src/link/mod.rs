@@ -45,6 +45,8 @@ pub struct About {
     /// `openai at 127.0.0.1:8080`, `gateway example.org`, `replay of tour.sse`.
     pub peer: String,
     pub model: Option<String>,
+    /// Other services that could answer: their keys are in the environment, and the settings choose none.
+    pub also: Vec<String>,
     /// Tokens that fit into the model's window, if known.
     pub window: Option<u64>,
     /// A recording: what is typed goes nowhere.

@@ -306,6 +306,17 @@ mod tests {
     }
 
     #[test]
+    fn every_model_that_a_service_starts_with_is_here_to_stay() {
+        let named: Vec<&str> = config::SERVICES.iter().filter_map(|it| it.model).collect();
+        assert!(named.len() > 5, "{named:?}");
+        for model in named {
+            let known = listed(model);
+            assert_eq!((known.tools, known.until), (Some(true), None), "{model}");
+            assert!(Section::all("model").any(|it| it.name == model), "{model}");
+        }
+    }
+
+    #[test]
     fn looking_through_finds_what_a_reader_of_toml_does() {
         let whole: Catalogue = toml::from_str(TEXT).expect("the catalogue is TOML");
         assert_eq!(checked(), whole.checked);

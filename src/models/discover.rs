@@ -53,6 +53,12 @@ impl DiscoveredProvider {
             ..Provider::default()
         }
     }
+
+    /// Returns the model that would answer, if that is known.
+    pub fn model(&self) -> Option<String> {
+        let listed = self.models.first().cloned();
+        listed.or_else(|| self.provider().first_model().map(str::to_owned))
+    }
 }
 
 /// A server with more models than anybody reads through.

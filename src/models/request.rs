@@ -21,6 +21,7 @@ use super::{
     Account, EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider,
     ToolSpec,
     body::{Read, WHOLE_LIMIT_BYTES},
+    catalogue,
     listing::{self, Page},
     produce, rate_limits,
     tap::{self, Watched},
@@ -479,10 +480,12 @@ impl Exchange {
         }
     }
 
-    /// Servers on this machine have one model, and nobody likes to spell it.
+    /// Servers on this machine have one model, and nobody likes to spell it. Others list models for images and sounds, too: one
+    /// that is known to call tools goes first.
     async fn first_model(&self) -> Result<String, Trouble> {
         let models = self.list().await?;
-        models.into_iter().next().map(|it| it.id).ok_or_else(|| {
+        let usable = models.iter().find(|it| catalogue::listed(&it.id).tools == Some(true));
+        usable.or(models.first()).map(|it| it.id.clone()).ok_or_else(|| {
             let failure = Failure::new(FailureKind::NotFound, "no model is chosen and the server lists none");
             (
                 failure.hint("name one: `sheaf --model NAME` or `model` in the configuration"),

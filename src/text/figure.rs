@@ -43,6 +43,7 @@ fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     Now,
+    Seconds(u64),
     Minutes(u64),
     Hours(u64),
     Days(u64),
@@ -54,7 +55,10 @@ impl Age {
     pub fn of(milliseconds: u64) -> Self {
         let minutes = milliseconds / 60_000;
         match minutes {
-            0 => Self::Now,
+            0 => match milliseconds / 1000 {
+                0 => Self::Now,
+                seconds => Self::Seconds(seconds),
+            },
             1..60 => Self::Minutes(minutes),
             60..1440 => Self::Hours(minutes / 60),
             1440..43_200 => Self::Days(minutes / 1440),
@@ -64,10 +68,11 @@ impl Age {
     }
 }
 
-/// Formats an age: `now`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
+/// Formats an age: `now`, `12 s ago`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
 pub fn ago(milliseconds: u64) -> Sanitized {
     let (number, unit) = match Age::of(milliseconds) {
         Age::Now => return Sanitized::literal("now"),
+        Age::Seconds(number) => (number, "s"),
         Age::Minutes(number) => (number, "min"),
         Age::Hours(number) => (number, "h"),
         Age::Days(number) => (number, "d"),
@@ -193,7 +198,9 @@ mod tests {
     fn how_long_ago() {
         let minute = 60_000;
         let cases = [
-            (59_999, "now"),
+            (999, "now"),
+            (1000, "1 s ago"),
+            (59_999, "59 s ago"),
             (minute, "1 min ago"),
             (59 * minute, "59 min ago"),
             (60 * minute, "1 h ago"),

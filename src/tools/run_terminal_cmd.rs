@@ -17,7 +17,7 @@ use crate::{
     config::{self, ResultLimits},
     protocol::{CallSubject, CommandState, Mode, Permission},
     sandbox::{Apart, Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
-    shell::NamedPaths,
+    shell::{CommandLine, NamedPaths, programs::git_remote::updates_refs},
     text::{ansi, redact},
 };
 
@@ -282,10 +282,16 @@ fn wanted(input: &Input, context: &Context) -> Result<Wanted, Fault> {
             }
         }
     };
+    let mut permissions = permissions(&input.texts("required_permissions"))?;
+    // Both are asked for at once: a push that cannot note what it pushed fails after it was allowed.
+    let is_enough = permissions.contains(&Permission::GitWrite) || permissions.contains(&Permission::All);
+    if !is_enough && permissions.contains(&Permission::Network) && updates_refs(&CommandLine::read(line)) {
+        permissions.push(Permission::GitWrite);
+    }
     Ok(Wanted {
         line: line.to_owned(),
         directory,
-        permissions: permissions(&input.texts("required_permissions"))?,
+        permissions,
         is_background: input.flag("is_background"),
     })
 }
@@ -1050,6 +1056,29 @@ mod tests {
         assert_eq!(
             touched(json!(["full_network", "git_write", "network", "all"])),
             expected(vec![Permission::Network, Permission::GitWrite, Permission::All])
+        );
+        let of_line = |line: &str, words: Value| {
+            let input = json!({ "command": line, "required_permissions": words, "is_background": true });
+            let accesses = touches(&Input(input.as_object().cloned().unwrap()), &bench.context).unwrap();
+            accesses.into_iter().find_map(|it| match it {
+                Access::Command { permissions, .. } => Some(permissions),
+                _ => None,
+            })
+        };
+        let both = Some(vec![Permission::Network, Permission::GitWrite]);
+        assert_eq!(of_line("git push origin main", json!(["network"])), both);
+        assert_eq!(
+            of_line("git fetch", json!(["git_write", "network"])),
+            Some(vec![Permission::GitWrite, Permission::Network])
+        );
+        assert_eq!(
+            of_line("git pull", json!(["network", "all"])),
+            Some(vec![Permission::Network, Permission::All])
+        );
+        assert_eq!(of_line("git push", json!([])), Some(vec![]), "it asked for nothing");
+        assert_eq!(
+            of_line("git ls-remote", json!(["network"])),
+            Some(vec![Permission::Network])
         );
         assert_eq!(touched(json!(["root"])).unwrap_err().code, "TOOL_ARGUMENTS_INVALID");
         let empty = touches(

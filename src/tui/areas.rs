@@ -11,6 +11,9 @@ pub const MARGIN: usize = 1;
 /// Columns left free at the left of a page.
 pub const PAGE_INDENT: u16 = 3;
 
+/// Columns before the content where there is room for addresses.
+pub const GUTTER: usize = 8;
+
 /// Width from which the gutter has room for addresses.
 const WIDE: u16 = 60;
 
@@ -130,7 +133,7 @@ impl Areas {
             composer,
             above_footer,
             footer,
-            gutter: if columns >= WIDE { 8 } else { 3 },
+            gutter: if columns >= WIDE { GUTTER } else { 3 },
             columns: usize::from(columns),
             beside: demand.beside,
         };

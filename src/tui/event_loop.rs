@@ -156,7 +156,7 @@ impl<F: FrontEnd> EventLoop<F> {
     /// Sends the first message of a conversation.
     pub async fn submit(&mut self, text: String) {
         self.app.now_ms = self.front.now_ms(&self.app);
-        if let Some(effect) = open_with(&mut self.app, text) {
+        for effect in open_with(&mut self.app, text) {
             self.carry_out(effect).await;
         }
     }

@@ -15,18 +15,19 @@ use super::{
         selection::Selection,
     },
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
-    bars::{header, hints::hints, rule, trust},
-    overlays::{Picker, Review},
+    bars::{header, hints::hints, placeholder::placeholder, rule, trust},
+    overlays::Picker,
     terminal::{
         Surface,
         surface::{Links, mix},
     },
     widgets::{
-        TYPING,
+        MEASURE, TYPING,
         bar::{Bar, BarWidget, Bars},
         composer::{self, ComposerWidget},
-        footer,
+        first_row, footer,
         list::ListCursor,
+        question_rows,
         queue::QueueWidget,
         row_key,
         styled_line::{LinesWidget, put_spans},
@@ -45,16 +46,19 @@ const LEAST: (u16, u16) = (20, 5);
 fn bars(app: &App) -> Bars {
     let columns = app.viewport.areas.columns;
     let margin = MARGIN as u16;
+    // On a wide screen what stands at the right is where the facts of the documents are, not at its edge.
+    let edge = columns.min(app.viewport.areas.gutter + MEASURE + MARGIN);
+    let beyond = margin + (columns - edge) as u16;
     let (conversation, composer) = (&app.conversation, &app.composer);
     let status = app.status.line();
     let settings = &app.preferences.settings;
-    let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
+    let (place, state) = header::spans(conversation, composer, settings, status, edge.saturating_sub(2));
     let above_draft = rule::spans(
         composer,
         (&app.viewport, &app.questions.seen),
         conversation,
         app.now_ms,
-        columns,
+        (edge, columns),
     );
     let areas = &app.viewport.areas;
     let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
@@ -62,7 +66,7 @@ fn bars(app: &App) -> Bars {
         hints(app),
         app.toast.as_deref(),
         is_room_above,
-        columns.saturating_sub(3),
+        if app.toast.is_some() { edge } else { columns }.saturating_sub(3),
     );
     let asked = conversation.transcript.trust.as_ref();
     // Tab may lead to something else that waits; on a page neither the key nor the command opens another.
@@ -72,7 +76,7 @@ fn bars(app: &App) -> Bars {
         "/trust"
     };
     let way = app.overlays.is_empty().then_some(way);
-    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, way, columns.saturating_sub(3)));
+    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, way, edge.saturating_sub(3)));
     let reading = if conversation.backfill.holds_keys() {
         t!("transcript-reading-back-esc")
     } else {
@@ -81,12 +85,16 @@ fn bars(app: &App) -> Bars {
     let reading = Span::new(Sanitized::literal(reading), Role::Dim);
     Bars {
         earlier: Bar::new(vec![reading], Vec::new(), (areas.gutter as u16, margin)),
-        header: Bar::new(place, state, (1, margin)),
+        header: Bar::new(place, state, (1, beyond)),
         status: app.status.more().iter().map(|it| status_line(it, columns)).collect(),
-        trust: Bar::new(asked, review, (2, margin)),
+        trust: Bar::new(asked, review, (2, beyond)),
         rule: Bar::new(above_draft, Vec::new(), (0, 0)),
         above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
-        footer: Bar::new(footer.left, footer.right, (2, margin)),
+        footer: Bar::new(
+            footer.left,
+            footer.right,
+            (2, if app.toast.is_some() { beyond } else { margin }),
+        ),
     }
 }
 
@@ -195,6 +203,7 @@ impl App {
         let before = (self.viewport.pane.unseen, self.viewport.pane.follow);
         self.with_pane(|pane, context| pane.measure(context, height));
         self.show_approval(height);
+        self.show_question(height);
         self.send_images();
         if before != (self.viewport.pane.unseen, self.viewport.pane.follow) {
             self.viewport.bars = None;
@@ -231,6 +240,38 @@ impl App {
         }
         if told(&self.questions.seen) != before {
             self.viewport.bars = None;
+        }
+    }
+
+    /// Brings the current question of a form into view, with the marked choice, whenever the form has changed: nobody is to
+    /// answer what they cannot read. Who scrolls away afterwards stays there.
+    fn show_question(&mut self, height: usize) {
+        let transcript = &self.conversation.transcript;
+        let place = self
+            .viewport
+            .question(transcript)
+            .filter(|_| self.terminal.inline.is_none());
+        let document = place.and_then(|it| transcript.get(it)).filter(|it| !is_approval(it));
+        let Some((place, document)) = place.zip(document) else {
+            self.questions.in_view = None;
+            return;
+        };
+        let name = (self.conversation.turn_of(place), document.id.clone());
+        let version = self.questions.forms.get(&name).map_or(0, |it| it.version);
+        let state = Some((name.1, version, height));
+        let item = Item::Document(place);
+        let rows = self.viewport.pane.state(item).and_then(|it| question_rows(&it.rows));
+        let Some(rows) = rows.filter(|_| self.questions.in_view != state) else {
+            return;
+        };
+        self.questions.in_view = state;
+        let from = first_row(&rows, height);
+        let is_shown = |(first, last): (usize, usize)| first <= from && *rows.end() <= last;
+        if !self.viewport.pane.rows_in_view(item).is_some_and(is_shown) {
+            self.with_pane(|pane, context| {
+                pane.show_from(item, from, context);
+                pane.measure(context, height);
+            });
         }
     }
 
@@ -277,6 +318,7 @@ impl App {
             .map(Item::Document);
         let (page, popup) = (self.page(), self.popup());
         let welcome = self.viewport.pane.items.is_empty().then(|| self.welcome());
+        let placeholder = placeholder(self);
         let mut pane = std::mem::take(&mut self.viewport.pane);
         let areas = &self.viewport.areas;
         let theme = &self.appearance.theme;
@@ -351,19 +393,14 @@ impl App {
                 BarWidget { bar, theme }.render(area, buf, links);
             });
         }
-        let is_in_review = self.overlays.top::<Review>().is_some();
         let version = mix(self.composer.field.version(), self.composer.mode as u64);
-        let version = mix(version, u64::from(is_in_review));
+        let version = mix(version, placeholder.as_ptr().addr() as u64);
         let answer = question.and_then(|it| self.caret_of_answer(&pane, it));
         let caret = self.caret(answer, drawn.caret);
         let draft = ComposerWidget {
             drawn: (!self.composer.field.is_empty()).then_some(&drawn),
             mode: self.composer.mode,
-            placeholder: if is_in_review {
-                t!("composer-in-review")
-            } else {
-                t!("composer-placeholder")
-            },
+            placeholder,
             theme,
         };
         frame.pane(areas.composer, version, |buf, links| {
@@ -407,7 +444,8 @@ impl App {
         let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
         let is_page = |it: &&mut Box<dyn Overlay>| it.placement() == Placement::Page;
         let page = self.overlays.iter_mut().rev().find(is_page)?;
-        let render = |buf: &mut Buffer, links: &mut Links| page.render(areas.page(), buf, links, &scene);
+        let area = area_of(page.as_ref(), areas);
+        let render = |buf: &mut Buffer, links: &mut Links| page.render(area, buf, links, &scene);
         Some(Rendered::new(areas.transcript, render))
     }
 
@@ -515,6 +553,11 @@ impl App {
         if !who.is_empty() {
             rows.push(StyledLine::of([text(&who, Role::Dim)]));
         }
+        if !about.also.is_empty() {
+            let names = about.also.join(", ");
+            let also = t!("welcome-other-keys", names = names.as_str());
+            rows.extend(wrap(&[text(&also, Role::Dim)], columns, &[], &[]));
+        }
         for problem in &self.preferences.problems {
             rows.push(StyledLine::blank());
             for part in problem.lines() {
@@ -592,7 +635,13 @@ fn light_marked(selection: &Selection, pane: &Pane, lights: &mut Vec<Light>) {
 /// The area of an overlay.
 fn area_of(overlay: &dyn Overlay, areas: &Areas) -> Rect {
     match overlay.placement() {
-        Placement::Page => areas.page(),
+        Placement::Page => {
+            let page = areas.page();
+            Rect {
+                width: page.width.min(overlay.most_columns()),
+                ..page
+            }
+        }
         Placement::Popup { columns, lines } => areas.popup(columns, lines),
         Placement::Beside => areas.outline(),
     }

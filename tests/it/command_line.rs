@@ -36,7 +36,7 @@ fn a_mistyped_command_is_refused_and_starts_nothing() {
         (&["modles", "--provider", "ollama"], "sheaf models"),
         (&["update"], "sheaf --version"),
         (&["version"], "sheaf --version"),
-        (&["init"], "sheaf doctor"),
+        (&["init"], "sheaf /init"),
     ] {
         let ran = run(home.path(), arguments);
         assert_eq!(

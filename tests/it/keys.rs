@@ -245,6 +245,44 @@ fn a_message_beside_a_form_is_in_one_request_with_the_answers_that_were_given() 
 }
 
 #[test]
+fn a_question_is_read_before_enter_answers_it_however_small_the_screen_is() {
+    for size in [(80, 10), (40, 10), (30, 10), (40, 8)] {
+        let model = Model::start();
+        let sheaf = start(&model, &[]);
+        ask_form(&model, &sheaf, 3);
+        sheaf.resize(size.0, size.1);
+        for number in 1..=2 {
+            let current = |number: usize| format!("{number}/3 Question {number}?");
+            sheaf.wait_until("the question and its first choice", |seen| {
+                seen.shows(&current(number)) && seen.shows("1› Redis")
+            });
+            sheaf.insist_slowly("\r", "the next question", |seen| seen.shows(&current(number + 1)));
+        }
+        sheaf.send("\u{1b}[B\u{1b}[B\u{1b}[B");
+        sheaf.wait_for("› Skip all questions");
+        sheaf.insist_slowly("\r", "it is skipped", |seen| !seen.shows(WAITING));
+        let answer = model.asked();
+        answer.says("I go on without.");
+        answer.finish();
+        sheaf.wait_for("I go on without.");
+    }
+}
+
+#[test]
+fn a_command_on_the_command_line_is_no_message() {
+    let model = Model::start();
+    for (text, expected) in [("/status", "key from"), ("/staus", "did you mean /status?")] {
+        let sheaf = Start::new(&["--no-session", text])
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .size(100, 40)
+            .run();
+        sheaf.wait_for(expected);
+        assert!(model.is_idle(), "{}", sheaf.picture());
+    }
+}
+
+#[test]
 fn words_for_one_question_keep_the_answers_to_the_others() {
     let model = Model::start();
     let sheaf = start(&model, &[]);
@@ -269,6 +307,34 @@ fn enter_never_folds_a_form_that_waits() {
         "{}",
         sheaf.picture()
     );
+}
+
+#[test]
+fn the_printed_keys_of_an_error_and_of_a_form_do_what_they_say() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--set", "net.retries=0"]);
+    // The connection is cut before the first word.
+    drop(asked(&sheaf, &model, "hello"));
+    sheaf.wait_for("tab, r, enter retry");
+    sheaf.send("\t");
+    sheaf.wait_for("tab returns here");
+    sheaf.insist_slowly("r", "the mark", |seen| seen.shows("enter retry   esc back"));
+    assert!(model.is_idle(), "a letter only marks");
+    sheaf.insist_slowly("\r", "it is sent", |seen| seen.shows("agent ◐"));
+    let again = model.asked();
+    assert!(again.message().contains("hello"));
+    again.says("Well.");
+    again.finish();
+    sheaf.wait_for("Well.");
+
+    ask_form(&model, &sheaf, 2);
+    sheaf.wait_for("Skip all questions");
+    sheaf.send("\u{1b}[B\u{1b}[B\u{1b}[B");
+    sheaf.wait_for("› Skip all questions");
+    sheaf.wait_for("enter skip");
+    sheaf.insist_slowly("\r", "it is skipped", |seen| !seen.shows(WAITING));
+    let results = model.asked().results();
+    assert!(results.iter().any(|it| it.contains("skipped")), "{results:?}");
 }
 
 #[test]

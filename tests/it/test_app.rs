@@ -60,6 +60,7 @@ impl Link for Noting {
             is_attached: false,
             peer: "test".into(),
             model: Some("model".into()),
+            also: Vec::new(),
             window: Some(1000),
             is_replay: false,
             written_elsewhere: None,

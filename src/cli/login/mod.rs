@@ -36,7 +36,7 @@ const KEY_MEMBERS: [&str; 5] = ["api_key", "api_key_env", "key_command", "key_fi
 
 /// Note on subscriptions, for the list and the help.
 pub const SUBSCRIPTIONS: &str =
-    "Subscriptions (ChatGPT, Claude Pro or Max) are for their makers' own programs only; sheaf needs an API key.";
+    "Subscriptions (ChatGPT, Claude Pro or Max) work only in their vendors' own programs; sheaf needs an API key.";
 
 /// Runs `sheaf login`. Returns the exit code.
 pub fn login(arguments: &Login) -> Result<u8> {

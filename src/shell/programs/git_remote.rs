@@ -44,6 +44,33 @@ pub fn git_remotes(line: &CommandLine) -> Vec<GitRemote> {
     found
 }
 
+/// Returns true if one of the line's commands is a `git` that talks to a remote and writes what it learns into the repository's
+/// own files: without those it fails, or forgets what it did.
+pub fn updates_refs(line: &CommandLine) -> bool {
+    /// Options of git, before its command, that take the next word as their value.
+    const VALUED: [&str; 5] = ["-C", "-c", "--git-dir", "--namespace", "--work-tree"];
+    line.commands.iter().any(|it| {
+        let texts = it.texts();
+        let Some((Some(program), rest)) = texts.split_first() else {
+            return false;
+        };
+        let mut rest = rest.iter().copied();
+        let mut command = rest.next();
+        while let Some(option) = command.flatten().filter(|it| it.starts_with('-')) {
+            if VALUED.contains(&option) {
+                rest.next();
+            }
+            command = rest.next();
+        }
+        let is_writing = match command.flatten() {
+            Some("fetch" | "pull" | "push" | "submodule") => true,
+            Some("remote") => matches!(rest.next().flatten(), Some("add" | "prune" | "update")),
+            _ => false,
+        };
+        base(program) == "git" && is_writing
+    })
+}
+
 fn remote(arguments: &[&str], is_push: bool) -> Option<GitRemote> {
     let mut words = arguments.iter().skip_while(|it| FLAGS.contains(it));
     match words.next() {
@@ -88,6 +115,30 @@ mod tests {
             }
         });
         shown.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn a_git_command_that_talks_to_a_remote_writes_what_it_learns() {
+        for (line, expected) in [
+            ("git push origin main", true),
+            ("git fetch", true),
+            ("git -C sub --no-pager pull --rebase", true),
+            ("/usr/bin/git -c a=b push", true),
+            ("cd sub && git fetch --all", true),
+            ("git remote update", true),
+            ("git submodule update --init", true),
+            ("(git push) 2>&1 | tail -3", true),
+            ("git push \"$REMOTE\"", true),
+            ("git ls-remote origin", false),
+            ("git remote -v", false),
+            ("git -C push status", false),
+            ("git status", false),
+            ("git", false),
+            ("echo git push", false),
+            ("curl https://example.com/push", false),
+        ] {
+            assert_eq!(updates_refs(&CommandLine::read(line)), expected, "{line}");
+        }
     }
 
     #[test]

@@ -9,11 +9,10 @@ use super::{
 use crate::{
     protocol::{ClarificationResponse, Command, Turn, View},
     t,
-    text::{Modifier, StyledLine},
     transcript::{DocumentIndex, is_approval},
     tui::{
         app::{Action, App, Effect, Focus},
-        widgets::{Form, Outcome, transcript::Item},
+        widgets::{Form, Outcome, first_row, question_rows, transcript::Item},
     },
 };
 
@@ -92,23 +91,19 @@ pub fn unseen(app: &mut App, place: DocumentIndex) -> Option<&'static str> {
     Some(t!("approval-rest"))
 }
 
-/// Returns true if no choice of a form is in view, after it was shown.
+/// Returns true if the marked row of a form is not in view, after it was shown.
 pub fn hidden_form(app: &mut App, place: DocumentIndex) -> bool {
     let item = Item::Document(place);
-    let is_choice = |row: &StyledLine| row.spans.first().is_some_and(|it| it.modifier.contains(Modifier::KEY));
-    let Some(rows) = app.viewport.pane.state(item).map(|it| &it.rows) else {
-        return false;
-    };
-    let Some(first) = rows.iter().position(is_choice) else {
+    let height = app.viewport.pane.height();
+    let Some(rows) = app.viewport.pane.state(item).and_then(|it| question_rows(&it.rows)) else {
         return false;
     };
     let in_view = app.viewport.pane.rows_in_view(item);
-    let is_shown = in_view.is_some_and(|(from, to)| rows.get(from..=to).is_some_and(|it| it.iter().any(is_choice)));
+    let is_shown = in_view.is_some_and(|(from, to)| (from..=to).contains(rows.end()));
     if is_shown || app.viewport.areas.transcript.height == 0 {
         return false;
     }
-    // The question stands above its choices.
-    let from = first.saturating_sub(1);
+    let from = first_row(&rows, height);
     app.with_pane(|pane, context| pane.show_from(item, from, context));
     true
 }
@@ -127,6 +122,11 @@ pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<E
     if decided.is_some_and(|it| app.viewport.pane.shows_start(Item::Document(it)))
         && app.viewport.focus == Focus::Composer
     {
+        app.viewport.pane.go_to_end();
+    }
+    // A form that was brought into view left the end, which is followed again.
+    let in_view = app.questions.in_view.take();
+    if in_view.is_some_and(|it| it.0 == response.document_id) {
         app.viewport.pane.go_to_end();
     }
     if app.viewport.question(&app.conversation.transcript).is_some() {

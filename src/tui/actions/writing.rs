@@ -375,17 +375,22 @@ pub fn take_back(app: &mut App, messages: &[Message]) {
 }
 
 /// Takes the first message of a program's start, or keeps it in the draft if it cannot be sent here.
-pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
+pub fn open_with(app: &mut App, text: String) -> Vec<Effect> {
     if is_written_elsewhere(app) {
         take_back(app, &[Message::user(text)]);
-        return None;
+        return Vec::new();
+    }
+    // `sheaf /init` is what was typed there: a command, and never a message because of a slip.
+    if !text.contains('\n') && command_of(text.trim()).is_some() {
+        app.composer.field.set(text.trim());
+        return send(app, SendTime::Now);
     }
     let message = if app.conversation.about.runs {
         Message::typed_line(text)
     } else {
         Message::user(text)
     };
-    Some(Effect::Send(Command::Begin(app.composer.submit(message))))
+    vec![Effect::Send(Command::Begin(app.composer.submit(message)))]
 }
 
 /// Gives a message to whoever answers.

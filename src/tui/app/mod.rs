@@ -26,7 +26,7 @@ pub use composer::{CommandList, Commands, Composer, DraftList, History, Mention,
 pub use conversation::{APPROVALS, ASK, Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
-pub use overlay::{Answer, Overlay, Overlays, Placement, Scene, plain_keys};
+pub use overlay::{Answer, Overlay, Overlays, PAGE_MEASURE, Placement, Scene, plain_keys};
 pub use questions::{Mark, Questions, SeenApproval, TOO_EARLY_MS};
 pub use status::{Status, StatusRun};
 pub use terminal::{Clicks, Terminal};

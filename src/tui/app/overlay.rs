@@ -18,10 +18,11 @@ use crate::{
     theme::Theme,
     transcript::Transcript,
     tui::{
+        areas::{GUTTER, PAGE_INDENT},
         hunk_decisions::HunkDecisions,
         spoken,
         terminal::surface::Links,
-        widgets::{Cited, Fold, RenderContext, list::ListCursor},
+        widgets::{Cited, Fold, MEASURE, RenderContext, list::ListCursor},
     },
 };
 
@@ -54,6 +55,19 @@ pub trait Overlay: Any + Send {
     /// The place that it wants; the whole page by default.
     fn placement(&self) -> Placement {
         Placement::Page
+    }
+
+    /// Stands in place of an empty draft while the keys go here.
+    fn placeholder(&self) -> &'static str {
+        match self.placement() {
+            Placement::Page => t!("composer-on-page"),
+            Placement::Popup { .. } | Placement::Beside => t!("composer-on-list"),
+        }
+    }
+
+    /// Most columns that it uses as a page: those of prose by default, so that what stands at the right is not far away.
+    fn most_columns(&self) -> u16 {
+        PAGE_MEASURE
     }
 
     /// Draws itself into `area`, which is blank; only what is in view is laid out. `links` collects the links of its cells.
@@ -100,6 +114,9 @@ pub fn plain_keys(line: &str) -> Vec<KeyCode> {
         _ => line.chars().map(KeyCode::Char).collect(),
     }
 }
+
+/// Columns of a page whose right edge is where the facts of the transcript's documents are.
+pub const PAGE_MEASURE: u16 = (GUTTER + MEASURE) as u16 - PAGE_INDENT;
 
 /// The place of an overlay on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

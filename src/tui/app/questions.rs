@@ -58,6 +58,8 @@ pub struct Questions {
     pub hunk_decisions: HunkDecisions,
     /// The part of the open approval that has been on the screen.
     pub seen: SeenApproval,
+    /// The form whose current question was brought into view, in which version and at which height.
+    pub in_view: Option<(DocumentId, u64, usize)>,
 }
 
 /// The part of an approval that has been on the screen: nobody can allow what they could not read.

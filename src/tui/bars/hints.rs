@@ -206,12 +206,6 @@ pub fn hints(app: &App) -> Vec<Hint> {
         // Enter opens a choice, which is not what one expects: it stays where there is little room.
         (send.word, send.action) = (t!("footer-note"), "");
     }
-    if !app.composer.field.is_empty()
-        && let Some(send) = hints.iter_mut().find(|it| it.action == "send")
-    {
-        // With a draft Enter does something: the key for a new line goes first.
-        send.action = "";
-    }
     if app.conversation.waits_for_trust() {
         hints.retain(|it| it.action != "focus");
         hints.insert(0, hint("tab", t!("trust-review")));

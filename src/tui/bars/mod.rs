@@ -2,5 +2,6 @@
 
 pub mod header;
 pub mod hints;
+pub mod placeholder;
 pub mod rule;
 pub mod trust;

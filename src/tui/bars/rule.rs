@@ -18,17 +18,20 @@ use crate::{
 
 /// Documents at the end of an answer among which one that runs is looked for.
 const OPEN_AMONG: usize = 64;
+/// Columns below which there is no room for the reason of a countdown: the phase is the countdown then.
+const WHOLE_COUNTDOWN: usize = 80;
 /// Columns below which what an answer does is left out.
 const LEAST_PHASE: usize = 12;
 
 /// Returns the rule above the draft, `── mode ◐ phase ─────── state`. Where there is little room, the todo goes first, then
 /// the phase's figure, then the first parts of the state. Of an approval that was not read as a whole it says where the rest is.
+/// The state ends at the first of both columns, the rule at the second.
 pub fn spans(
     composer: &Composer,
     (viewport, seen): (&Viewport, &SeenApproval),
     conversation: &Conversation,
     now_ms: u64,
-    columns: usize,
+    (columns, end): (usize, usize),
 ) -> Vec<Span> {
     // The mode of the running answer; another one is for the next message.
     let mode = conversation.running_mode().unwrap_or(composer.mode);
@@ -66,7 +69,7 @@ pub fn spans(
     if !composer.queue.is_empty() {
         right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
     }
-    right.push_progress(conversation, now_ms);
+    right.push_progress(conversation, columns, now_ms);
     if seen.left > 0 {
         let text = if seen.is_above {
             t!("composer-rest-above", count = seen.left)
@@ -123,9 +126,16 @@ pub fn spans(
         Sanitized::new(&"─".repeat(columns.saturating_sub(taken))),
         Role::Rule,
     )]);
-    if !right.is_empty() {
+    let rule = |columns: usize| Span::new(Sanitized::new(&"─".repeat(columns)), Role::Rule);
+    let beyond = end.saturating_sub(columns);
+    if right.is_empty() {
+        spans.push(rule(beyond));
+    } else {
         spans.push(Span::new(Sanitized::literal(" "), Role::Rule));
         spans.extend(right);
+        if beyond > 0 {
+            spans.extend([Span::new(Sanitized::literal(" "), Role::Rule), rule(beyond + 1)]);
+        }
     }
     spans
 }
@@ -167,6 +177,13 @@ fn phase(conversation: &Conversation, columns: usize, now_ms: u64) -> Option<Pha
     match &transcript.progress {
         Some(Progress::Connecting { peer }) => {
             return since(t!("composer-connecting", peer = peer.as_str()), exchange.last_ms);
+        }
+        Some(Progress::Retrying { at_ms, .. }) if columns < WHOLE_COUNTDOWN => {
+            let seconds = at_ms.saturating_sub(now_ms).div_ceil(1000);
+            return Some(Phase {
+                words: t!("composer-retry", time = figure::pause(seconds).as_str()),
+                figure: String::new(),
+            });
         }
         // The right side says why one waits, and when it goes on.
         Some(Progress::Waiting { .. } | Progress::Retrying { .. } | Progress::Stalled { .. }) => {
@@ -327,7 +344,7 @@ impl Parts {
     }
 
     /// Adds the state of the answer: a question or plan that waits, its progress, the time since it began.
-    fn push_progress(&mut self, conversation: &Conversation, now_ms: u64) {
+    fn push_progress(&mut self, conversation: &Conversation, columns: usize, now_ms: u64) {
         let transcript = &conversation.transcript;
         if transcript.open_question().is_some() || conversation.plan_to_build().is_some() {
             self.push(t!("composer-waiting"), Role::Waiting);
@@ -347,7 +364,7 @@ impl Parts {
                 of,
                 at_ms,
                 because,
-            }) => {
+            }) if columns >= WHOLE_COUNTDOWN => {
                 let text = t!(
                     "composer-retrying",
                     because = width::cut_end(because, 48),
@@ -362,7 +379,10 @@ impl Parts {
                 self.push(&text, Role::Waiting);
             }
             // The phase says it.
-            Some(Progress::Connecting { .. } | Progress::Waiting { .. } | Progress::Idle) | None => {}
+            Some(
+                Progress::Retrying { .. } | Progress::Connecting { .. } | Progress::Waiting { .. } | Progress::Idle,
+            )
+            | None => {}
         }
         // In whole seconds, from the first one on.
         let elapsed_ms = now_ms.saturating_sub(transcript.exchanges.last().map_or(now_ms, |it| it.at_ms)) / 1000 * 1000;
@@ -400,6 +420,36 @@ mod tests {
     fn tick(app: &mut TestApp, ms: u64) {
         app.later(ms);
         app.take(Msg::Tick);
+    }
+
+    #[test]
+    fn the_countdown_of_a_retry_is_seen_at_every_width() {
+        for (columns, expected) in [
+            (40, "── agent ◐ retrying in 3 s"),
+            (60, "── agent ◐ retrying in 3 s"),
+            (
+                100,
+                "── agent ◐ waiting for the model ──────── it is overloaded (529); retrying in 3 s (2 of 10)",
+            ),
+        ] {
+            let mut app = TestApp::new(columns, 20);
+            app.events([
+                Event::UserMessage(Message::user("go")),
+                Event::ResponseStart(ResponseStart::default()),
+                Event::Progress(Progress::Retrying {
+                    attempt: 2,
+                    of: 10,
+                    at_ms: app.app.now_ms + 3000,
+                    because: "it is overloaded (529)".to_owned(),
+                }),
+            ]);
+            let shown = rule(&mut app);
+            assert!(
+                shown.starts_with(expected.split(" ─").next().unwrap_or_default()),
+                "{columns}: {shown}"
+            );
+            assert!(shown.contains("retrying in 3 s"), "{columns}: {shown}");
+        }
     }
 
     fn todos(place: usize) -> [Event; 2] {

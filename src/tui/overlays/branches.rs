@@ -234,6 +234,10 @@ impl Overlay for Branches {
         self.draw_tree(tree, buf, scene);
     }
 
+    fn most_columns(&self) -> u16 {
+        u16::MAX
+    }
+
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         vec![
             ("enter", t!("footer-go-there")),

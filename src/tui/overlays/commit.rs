@@ -371,6 +371,10 @@ impl Overlay for CommitCard {
         self.caret
     }
 
+    fn placeholder(&self) -> &'static str {
+        t!("composer-on-message")
+    }
+
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         let can = self.preview.as_ref().is_some_and(|it| it.problem.is_empty());
         let mut hints = Vec::new();

@@ -258,6 +258,10 @@ impl Overlay for DocumentPage {
         }
     }
 
+    fn most_columns(&self) -> u16 {
+        u16::MAX
+    }
+
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         if self.is_waiting {
             return vec![("esc", t!("footer-close"))];

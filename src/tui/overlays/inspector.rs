@@ -297,6 +297,10 @@ impl Overlay for Inspector {
         frame::lines(details, buf, rows.get(self.below..).unwrap_or_default(), theme);
     }
 
+    fn most_columns(&self) -> u16 {
+        u16::MAX
+    }
+
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         if self.is_typing {
             return vec![

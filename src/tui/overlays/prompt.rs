@@ -96,6 +96,10 @@ impl Overlay for Prompt {
         Some(self.changed())
     }
 
+    fn placeholder(&self) -> &'static str {
+        t!("composer-on-field")
+    }
+
     fn placement(&self) -> Placement {
         Placement::Popup { columns: 76, lines: 3 }
     }

@@ -24,7 +24,8 @@ use crate::{
     theme::Theme,
     transcript::{DocumentIndex, Transcript},
     tui::{
-        app::{Answer, ChangeId, Choice, Overlay, Scene, TOO_EARLY_MS, Verdict, plain_keys},
+        app::{Answer, ChangeId, Choice, Overlay, PAGE_MEASURE, Scene, TOO_EARLY_MS, Verdict, plain_keys},
+        areas::PAGE_INDENT,
         hunk_decisions::{self, HunkDecisions},
         terminal::surface::Links,
         widgets::{
@@ -277,6 +278,9 @@ impl KeyGuard {
     }
 }
 
+/// Columns of the heading of a change, wherever the list of files ends.
+const LEAST_HEADING: usize = 60;
+
 impl ChangeView {
     fn reset(&mut self) {
         (self.top, self.left) = (0, 0);
@@ -523,6 +527,7 @@ impl Review {
             rejected = rejected
         );
         let scope = format!("   {scope}");
+        let columns = columns.min(usize::from(PAGE_MEASURE));
         let wants = |scope: &str, facts: &str| width::width(title) + width::width(scope) + 2 + width::width(facts);
         let (scope, facts) = if wants(&scope, &long) <= columns {
             (scope, long)
@@ -583,7 +588,9 @@ impl Review {
             .map(|it| it.to_string())
             .unwrap_or_default();
         let is_allowed = self.changes.allowed.contains(&id.place);
-        above.extend(heading(&document, answer, is_allowed, &address, columns));
+        let edge = usize::from(PAGE_INDENT + PAGE_MEASURE).saturating_sub(usize::from(area.x));
+        let room = columns.min(edge.max(LEAST_HEADING));
+        above.extend(heading(&document, answer, is_allowed, &address, room));
         let rest = frame::lines(area, buf, &above, scene.theme);
         self.view
             .draw(id, &document, rest, buf, &scene.render_context(rest.width));
@@ -755,6 +762,14 @@ impl Overlay for Review {
         };
         self.view.columns = usize::from(change.width);
         self.draw_change(change, buf, scene);
+    }
+
+    fn placeholder(&self) -> &'static str {
+        t!("composer-in-review")
+    }
+
+    fn most_columns(&self) -> u16 {
+        u16::MAX
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {

@@ -477,6 +477,10 @@ impl Overlay for Rewind {
         self.draw_preview(preview, buf, theme);
     }
 
+    fn most_columns(&self) -> u16 {
+        u16::MAX
+    }
+
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         let enter = match (self.way, self.file) {
             (Some(_), _) => t!("footer-rewind"),

@@ -484,6 +484,7 @@ impl Overlay for Sessions {
 fn ago(milliseconds: u64) -> Sanitized {
     Sanitized::new(&match Age::of(milliseconds) {
         Age::Now => return Sanitized::literal(t!("ago-now")),
+        Age::Seconds(count) => t!("ago-seconds", count = count),
         Age::Minutes(count) => t!("ago-minutes", count = count),
         Age::Hours(count) => t!("ago-hours", count = count),
         Age::Days(count) => t!("ago-days", count = count),

@@ -6,7 +6,7 @@ use super::{
     super::{msg::Msg, terminal::Input, test_app::*},
     finding::place_of,
     reviewing::changed,
-    waiting::{STATES, approval, begun, ended, form},
+    waiting::{PAGES, STATES, approval, begun, ended, form},
 };
 use crate::protocol::{
     ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked, Turn,
@@ -169,10 +169,10 @@ fn the_retry_of_an_error_can_be_clicked() {
     let error = json!({ "errorCode": "LLM_OVERLOADED", "source": "llm" });
     app.events(document("1", "error", Some("Overloaded"), error));
     ended(&mut app, FinishReason::Error);
-    assert!(app.shows("tab, then r retry"), "{}", app.picture());
-    click(&mut app, "then r");
+    assert!(app.shows("tab, r, enter retry"), "{}", app.picture());
+    click(&mut app, "tab, r, enter");
     assert!(app.sent().is_empty(), "a letter only marks");
-    click(&mut app, "enter retry");
+    click(&mut app, "enter retry   esc");
     assert!(
         matches!(app.sent().as_slice(), [Command::Submit(_)]),
         "{:?}",
@@ -375,8 +375,8 @@ fn the_footer_and_a_waiting_plan_name_their_keys() {
     let plan = STATES.iter().find(|it| it.name == "plan").expect("a state");
     let mut app = TestApp::new(60, 24);
     (plan.open)(&mut app);
-    assert!(app.shows("tab, then b build"), "{}", app.picture());
-    click(&mut app, "tab, then b");
+    assert!(app.shows("tab, b, enter build"), "{}", app.picture());
+    click(&mut app, "tab, b");
     assert!(footer(&mut app).contains("enter build"), "{}", app.picture());
 
     let mut app = TestApp::new(100, 24);
@@ -387,13 +387,98 @@ fn the_footer_and_a_waiting_plan_name_their_keys() {
 }
 
 #[test]
-fn with_a_draft_the_key_that_sends_it_is_shown_before_the_one_for_a_new_line() {
+fn an_empty_draft_says_where_the_keys_go() {
+    for (name, keys, expected) in [
+        ("nothing", "", "Ask anything."),
+        ("approval of a command", "", "Ask anything."),
+        (
+            "approval of a command",
+            "<tab>",
+            "Keys go to the approval.  tab returns here",
+        ),
+        (
+            "form of three questions",
+            "",
+            "Keys go to the question.  tab returns here",
+        ),
+        ("form of three questions", "<esc>", "Ask anything."),
+        ("plan", "<tab>", "Keys go to the plan.  tab returns here"),
+        (
+            "an answer that is over",
+            "<tab>",
+            "Keys go to the transcript.  tab returns here",
+        ),
+        ("page of trust", "", "Keys go to the page above.  esc returns here"),
+        ("picker of modes", "", "Keys go to the list above.  esc returns here"),
+        ("review", "", "Keys go to the review.  esc returns here"),
+        (
+            "card of a commit",
+            "",
+            "Keys go to the commit message.  esc returns here",
+        ),
+    ] {
+        let state = STATES.iter().chain(PAGES).find(|it| it.name == name).expect("a state");
+        let mut app = TestApp::new(100, 30);
+        (state.open)(&mut app);
+        app.keys(keys);
+        assert!(app.shows(expected), "{name}\n{}", app.picture());
+    }
+}
+
+#[test]
+fn on_a_wide_screen_nothing_hangs_at_its_edge() {
+    for name in [
+        "an answer that is over",
+        "approval of a command",
+        "review",
+        "saved conversations",
+        "settings",
+    ] {
+        let state = STATES.iter().chain(PAGES).find(|it| it.name == name).expect("a state");
+        let mut app = TestApp::new(200, 30);
+        (state.open)(&mut app);
+        app.app.say("a toast".to_owned());
+        let picture = app.picture();
+        // The review's diffs have the whole width, and the keys of the footer follow each other.
+        let is_far = |line: &&str| {
+            let end: String = line.chars().skip(125).collect();
+            !line.contains('│') && line.contains("          ") && !end.trim_matches(['─', ' ']).is_empty()
+        };
+        let far: Vec<_> = picture.lines().filter(is_far).collect();
+        assert!(far.is_empty(), "{name}: {far:#?}\n{picture}");
+    }
+}
+
+#[test]
+fn other_keys_in_the_environment_are_named_on_the_first_screen() {
+    let mut app = TestApp::new(100, 30);
+    assert!(!app.shows("Also found"), "{}", app.picture());
+    app.app.conversation.about.also = vec!["Anthropic".to_owned(), "Gemini".to_owned()];
+    app.take(Msg::Tick);
+    assert!(app.shows("Also found keys for Anthropic, Gemini."), "{}", app.picture());
+}
+
+#[test]
+fn where_there_is_little_room_the_key_that_sends_goes_first() {
     let footer = |app: &TestApp| app.picture().lines().last().unwrap_or_default().to_owned();
-    let mut app = TestApp::new(80, 24);
-    assert!(!footer(&app).contains("enter send"), "{}", footer(&app));
-    app.keys("words");
-    let shown = footer(&app);
-    assert!(shown.contains("enter send") && !shown.contains("newline"), "{shown}");
+    for draft in ["", "words"] {
+        let mut seen = Vec::new();
+        for columns in 30..=120 {
+            let mut app = TestApp::new(columns, 24);
+            app.keys(draft);
+            let shown = footer(&app);
+            let is_whole = ["newline", "mode", "transcript", "palette", "keys"]
+                .iter()
+                .all(|it| shown.contains(it));
+            assert_eq!(
+                shown.contains("enter send"),
+                is_whole && columns >= 91,
+                "{columns}: {shown}"
+            );
+            seen.push(shown);
+        }
+        assert!(seen.iter().all(|it| it.contains("f1")), "{seen:#?}");
+    }
 }
 
 #[test]
@@ -440,7 +525,7 @@ fn printed_keys_lead_there_from_where_the_focus_is() {
     app.later(1000);
     app.keys("k");
     assert!(
-        app.shows("w, then b build") && !app.shows("tab, then b"),
+        app.shows("w, b, enter build") && !app.shows("tab, b"),
         "{}",
         app.picture()
     );
@@ -457,7 +542,7 @@ fn printed_keys_lead_there_from_where_the_focus_is() {
     app.later(1000);
     app.keys("[[");
     assert!(
-        app.shows("G, then r retry") && !app.shows("tab, then r"),
+        app.shows("G, r, enter retry") && !app.shows("tab, r"),
         "{}",
         app.picture()
     );

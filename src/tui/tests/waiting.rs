@@ -166,6 +166,27 @@ pub(super) const STATES: &[WaitingState] = &[
         },
     },
     WaitingState {
+        name: "approval of a deletion",
+        open: |app| {
+            let metadata = json!({ "filePath": "a.rs", "operation": "delete" });
+            approval(app, json!({ "type": "file_edit", "metadata": metadata }));
+        },
+    },
+    WaitingState {
+        name: "approval of reading elsewhere",
+        open: |app| {
+            let call = json!({ "toolName": "read_file", "arguments": { "target_file": "/etc/hosts" } });
+            approval(app, json!({ "type": "tool_call", "metadata": call }));
+        },
+    },
+    WaitingState {
+        name: "approval of a server's tool",
+        open: |app| {
+            let call = json!({ "toolName": "mcp__time__now", "arguments": {} });
+            approval(app, json!({ "type": "tool_call", "metadata": call }));
+        },
+    },
+    WaitingState {
         name: "approval of a mode",
         open: |app| {
             let call = json!({ "toolName": "switch_mode", "arguments": { "target_mode_id": "agent" } });
@@ -448,8 +469,10 @@ fn words_are_words_whatever_waits() {
                     let mut app = TestApp::new(100, 30);
                     (state.open)(&mut app);
                     app.later(1000);
-                    let (before, mode) = (app.sent().len(), app.app.composer.mode);
+                    let (before, effects, mode) = (app.sent().len(), app.front.effects.len(), app.app.composer.mode);
                     type_in(&mut app, reads);
+                    let grave = app.front.effects.iter().skip(effects).find(|it| is_grave(it, text));
+                    assert!(grave.is_none(), "{what}: {grave:?}\n{}", app.picture());
                     let sent = app.sent().split_off(before);
                     let mut heard = Vec::new();
                     for command in &sent {
@@ -603,9 +626,11 @@ fn vim_commands_change_the_draft_only() {
                     app.keys("/vim<enter>");
                     (state.open)(&mut app);
                     app.later(1000);
-                    let (before, mode) = (app.sent().len(), app.app.composer.mode);
+                    let (before, effects, mode) = (app.sent().len(), app.front.effects.len(), app.app.composer.mode);
                     type_in(&mut app, reads);
                     let what = format!("{}, {escapes} times esc, {text:?}", state.name);
+                    let grave = app.front.effects.iter().skip(effects).find(|it| is_grave(it, text));
+                    assert!(grave.is_none(), "{what}: {grave:?}\n{}", app.picture());
                     for command in app.sent().split_off(before) {
                         let is_words = match &command {
                             Command::Submit(_) | Command::Steer(_) => true,

@@ -65,14 +65,11 @@ pub(super) fn footer_key(app: &App, cell: Position) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Presses a key by its printed name. Of `tab, then r` the last key, as the click has selected its document; nothing for
-/// names of several keys.
+/// Presses a key by its printed name. Of `tab, r, enter` it is `r`, as the click has selected its document, and the mark says
+/// what Enter does; nothing for names of several keys.
 pub(super) fn press_key(app: &mut App, name: &str) -> Vec<Effect> {
-    let last = match name.split_once(", ") {
-        Some((_, then)) => then.rsplit(' ').next().unwrap_or(then),
-        None => name,
-    };
-    match Chord::parse(last) {
+    let key = name.rsplit(", ").nth(1).unwrap_or(name);
+    match Chord::parse(key) {
         Some(chord) => keys::key(app, KeyEvent::new(chord.code, chord.modifiers)),
         None => Vec::new(),
     }

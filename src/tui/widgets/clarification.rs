@@ -1,7 +1,7 @@
 //! `clarification`: questions, with their keys while they wait and their answers afterwards. Approvals are drawn by
 //! `approval`.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
 use super::{
     DocumentKind, Key, Leaf, RenderContext, approval, form,
@@ -15,7 +15,7 @@ use crate::{
     },
     t,
     text::{
-        Role, Sanitized, Span, StyledLine,
+        Modifier, Role, Sanitized, Span, StyledLine,
         width::{cut_end, pad, spans_width, width},
         wrap::wrap,
     },
@@ -169,6 +169,24 @@ fn questions(view: &Clarification<'_>, context: &RenderContext<'_>, form: Option
     rows
 }
 
+/// The rows of a form from its current question to the marked choice.
+pub fn question_rows(rows: &[StyledLine]) -> Option<RangeInclusive<usize>> {
+    let is_choice = |row: &StyledLine| row.spans.first().is_some_and(|it| it.modifier.contains(Modifier::KEY));
+    let is_marked = |row: &StyledLine| is_choice(row) && row.spans.get(1).is_some_and(|it| it.text.starts_with('›'));
+    let is_answered = |row: &StyledLine| row.spans.first().is_none_or(|it| it.text.starts_with('✓'));
+    let choice = rows.iter().position(is_choice)?;
+    let answered = rows.get(..choice)?.iter().rposition(is_answered);
+    // The title is above the first question, and may be it.
+    let first = answered.map_or(choice.min(1), |it| it + 1);
+    let marked = rows.iter().position(is_marked).unwrap_or(choice);
+    Some(first.min(choice.saturating_sub(1))..=marked)
+}
+
+/// The first of these rows that is shown where there is room for `height` rows: the last one is always seen.
+pub fn first_row(rows: &RangeInclusive<usize>, height: usize) -> usize {
+    (*rows.start()).max((rows.end() + 1).saturating_sub(height))
+}
+
 /// A question and the answer that was given to it, in one row.
 fn given_row(question: &Question<'_>, answer: &QuestionAnswer, columns: usize) -> StyledLine {
     let words = AnswerWords {
@@ -287,10 +305,10 @@ fn text_rows(typed: Option<&Draft>, marked: Option<Row>, question: &Question<'_>
 
 /// The keys that matter now.
 fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLine> {
-    let does = if form.is_last(view) {
-        t!("key-send")
-    } else {
-        t!("question-key-next")
+    let does = match form.row(view) {
+        Some(Row::Skip) => t!("question-key-skip"),
+        _ if form.is_last(view) => t!("key-send"),
+        _ => t!("question-key-next"),
     };
     let mut keys = vec![key("enter", does, Role::Link)];
     let question = view.questions.get(form.current());

@@ -55,11 +55,24 @@ impl StatefulWidget for ComposerWidget<'_> {
             }
             None => {
                 let columns = usize::from(area.width).saturating_sub(DRAFT + 1);
-                let text = width::cut(self.placeholder, columns);
-                put(x, &[Span::new(Sanitized::new(text), Role::Faint)]);
+                put(
+                    x,
+                    &[Span::new(
+                        Sanitized::new(fitting(self.placeholder, columns)),
+                        Role::Faint,
+                    )],
+                );
             }
         }
     }
+}
+
+/// As many of a placeholder's parts, which two blanks separate, as fit into `columns`; of the first one its beginning.
+fn fitting(text: &str, columns: usize) -> &str {
+    let ends = text.match_indices("  ").map(|it| it.0).chain([text.len()]);
+    let parts = ends.filter_map(|it| text.get(..it));
+    let whole = parts.filter(|it| width::width(it) <= columns).last();
+    whole.unwrap_or_else(|| width::cut(text, columns))
 }
 
 /// The role of a mode's name.
@@ -96,6 +109,8 @@ mod tests {
         check("one\ntwo", 12, 2, " › one\n   two\n");
         check("one\ntwo\nthree", 12, 2, "↑› two\n   three\n");
         check("", 12, 1, " › Ask anyt\n");
+        check("", 20, 1, " › Ask anything.\n");
+        check("", 32, 1, " › Ask anything.  / commands\n");
         check("one", 1, 1, "↑\n");
     }
 }

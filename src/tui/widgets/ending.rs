@@ -268,15 +268,15 @@ nothing
 · stopped at the request limit for one turn; say continue to go on
 · the answer reached the model's length limit; say continue to go on
 ✗ the model refused to continue
-✗ the answer failed  tab, then r retry
-✗ connection lost, partial answer kept  tab, then r retry
+✗ the answer failed  tab, r, enter retry
+✗ connection lost, partial answer kept  tab, r, enter retry
 · ended: out of paper
 nothing
 nothing
 nothing
 nothing
 ✗ connection lost, partial answer kept
-  tab, then r retry
+  tab, r, enter retry
 ");
     }
 

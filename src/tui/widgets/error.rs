@@ -201,7 +201,7 @@ fn detail_rows(details: &str, frame: ValueFrame<'_>) -> Vec<StyledLine> {
 /// The key that tries again, with the way to it from where the focus is.
 pub(super) fn retry_key(context: &RenderContext<'_>) -> Vec<Span> {
     let name = match (context.selected, context.elsewhere) {
-        (true, _) => "r",
+        (true, _) => t!("key-mark-retry"),
         (false, true) => t!("key-end-retry"),
         (false, false) => t!("key-tab-retry"),
     };
@@ -301,7 +301,7 @@ mod tests {
                      STREAM_INTERRUPTED
   After 12 s and 3 documents. The
   partial answer is kept.
-  tab, then r retry
+  tab, r, enter retry
 -- history
 ✗ error  The gateway closed the stream
                      STREAM_INTERRUPTED
@@ -317,7 +317,7 @@ mod tests {
 -- may be tried again
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
-  tab, then r retry
+  tab, r, enter retry
 -- history
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
@@ -330,7 +330,7 @@ mod tests {
 120==============================================================================================================
 -- may be tried again
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. The partial answer is kept.  tab, then r retry
+  After 12 s and 3 documents. The partial answer is kept.  tab, r, enter retry
 -- history
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.

@@ -22,6 +22,7 @@ use crate::{
         CodeLine, Role, Sanitized, Span, StyledLine,
         diff::{CONTEXT_LINES, ContextLines, Diff, DiffLine, End, LineKind},
         width::{cut_middle, cut_spans, width},
+        wrap::wrap,
     },
 };
 
@@ -89,6 +90,11 @@ impl DocumentKind for FileEdit<'_> {
         let diff = found.as_ref().map(|it| &it.diff);
         let counts = diff.map(|it| (it.added, it.removed)).or(lines.map(|it| (it, 0)));
         let mut rows = vec![head(self, document, counts, context)];
+        if let Some(reason) =
+            error::failure(document).filter(|it| !context.joined && !has_room_beside(self, it, context))
+        {
+            rows.extend(wrap(&[Span::new(reason, Role::Error)], context.width, &[], &[]));
+        }
         // What was not made is read by who unfolds it.
         if !has_failed || context.fold == Fold::Full {
             rows.extend(change(self, diff, lines.unwrap_or(0), document, context));
@@ -248,7 +254,7 @@ fn head(
     } else {
         Vec::new()
     };
-    if let Some(reason) = error::failure(document).filter(|_| !look.joined) {
+    if let Some(reason) = error::failure(document).filter(|it| has_room_beside(edit, it, look)) {
         behind.extend([gap(2), Span::new(reason, Role::Error)]);
     }
     if look.joined {
@@ -276,6 +282,14 @@ fn head(
         }
         None => path_heading(name(&edit.operation), &path, &behind, facts, look.width),
     }
+}
+
+/// Returns true if the reason of a failure fits into the heading, beside the path; otherwise it has rows of its own.
+fn has_room_beside(edit: &FileEdit<'_>, reason: &Sanitized, look: &RenderContext<'_>) -> bool {
+    let path = width(edit.file_path) + edit.new_file_path.map_or(0, |it| ARROW + width(it));
+    // The word of the operation, the state, and what separates them.
+    const AROUND: usize = 22;
+    !look.joined && AROUND + path + width(reason) <= look.width
 }
 
 /// The name of an operation in a heading.

@@ -282,7 +282,7 @@ fn code_in(text: &str, from: usize) -> Option<(Range<usize>, Range<usize>)> {
     }
 }
 
-/// The word at a column of a key's name; all of a name such as `tab, then r`.
+/// The word at a column of a key's name; all of a name such as `tab, r, enter`.
 fn word_at(name: &str, column: usize) -> &str {
     let mut end = 0;
     let mut words = name.split(' ').filter(|_| !name.contains(','));
@@ -443,9 +443,9 @@ mod tests {
     #[test]
     fn each_of_several_printed_keys_is_found_by_itself() {
         let key = |name, does| key(name, does, Role::Dim);
-        let row = [key("j k", "step"), vec![gap(3)], key("tab, then r", "review")].concat();
+        let row = [key("j k", "step"), vec![gap(3)], key("tab, r, enter", "review")].concat();
         let found: Vec<_> = [0, 2, 4, 9, 12, 20].into_iter().map(|it| key_at(&row, it)).collect();
-        let all = Some("tab, then r");
+        let all = Some("tab, r, enter");
         assert_eq!(found, [Some("j"), Some("k"), Some("j k"), None, all, all]);
     }
 }

@@ -73,6 +73,7 @@ use crate::{
 };
 
 pub use approval::{approval_chords, command_asked_for};
+pub use clarification::{first_row, question_rows};
 pub use copy::{code_only, copy_text, markdown};
 pub use error::{error_leaves_out, is_retryable};
 pub use file_edit::{below, joins, name as operation, sides};

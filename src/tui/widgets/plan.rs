@@ -215,8 +215,8 @@ fn keys(look: &RenderContext<'_>, document: &Document) -> Vec<StyledLine> {
         return if look.waits { rows.to_vec() } else { Vec::new() };
     }
     let on_plan = [
-        ("b", t!("plan-key-build")),
-        ("e", t!("plan-key-edit")),
+        (t!("key-mark-build"), t!("plan-key-build")),
+        (t!("key-mark-edit"), t!("plan-key-edit")),
         ("s", t!("plan-key-save")),
         ("c", t!("plan-key-comment")),
         ("↓", t!("plan-key-todos")),
@@ -225,7 +225,7 @@ fn keys(look: &RenderContext<'_>, document: &Document) -> Vec<StyledLine> {
         ("x", t!("plan-key-tick")),
         ("enter", t!("plan-key-reword")),
         ("i", t!("plan-key-insert")),
-        ("D", t!("plan-key-remove")),
+        (t!("key-mark-remove"), t!("plan-key-remove")),
         ("J K", t!("plan-key-move")),
     ];
     let shown = if look.todo.is_some() { on_todo } else { on_plan };
@@ -399,7 +399,8 @@ mod tests {
 
   Three files change.
 
-  b build   e edit   s save   c comment   ↓ todos
+  b, enter build   e, enter edit   s save   c comment
+  ↓ todos
 "#);
         // An open plan is not the one that the list was begun by.
         let open = open("plan", None, json!({ "title": "Next" }));

@@ -856,6 +856,11 @@ impl Pane {
         Some((rows().next()?, rows().next_back()?))
     }
 
+    /// Lines in view, as of the last `measure`.
+    pub fn height(&self) -> usize {
+        self.size.height
+    }
+
     /// Number of rows that an item was laid out to.
     pub fn rows(&self, item: Item) -> usize {
         self.states.get(&item).map_or(0, |it| it.state.rows.len())

@@ -52,7 +52,18 @@ fn the_strongest_word_decides_whom_to_ask_for_which_model() {
             "",
             "ollama http://127.0.0.1:11434 none q",
         ),
-        ("", "OPENAI_API_KEY=k", "", "openai https://api.openai.com/v1 k -"),
+        (
+            "",
+            "OPENAI_API_KEY=k",
+            "",
+            "openai https://api.openai.com/v1 k gpt-6.1-sol",
+        ),
+        (
+            "",
+            "ANTHROPIC_API_KEY=k",
+            "provider=anthropic",
+            "anthropic https://api.anthropic.com ANTHROPIC_API_KEY claude-sonnet-5-5",
+        ),
         (
             "",
             "OPENAI_API_KEY=k OPENAI_MODEL=m",

@@ -40,6 +40,8 @@ enum Asks {
     AtTheEndUnsaid,
     /// It refuses every request.
     Never,
+    /// The same, and it may be asked again at once.
+    NeverYet,
 }
 
 /// A gateway that asks in every answer. Its thread ends with the program of the test.
@@ -124,11 +126,15 @@ fn answer(
             .write_all(format!("{}{{}}", head("202 Accepted", "application/json")).as_bytes())
             .ok();
     }
-    if asks == Asks::Never {
+    if matches!(asks, Asks::Never | Asks::NeverYet) {
         let body = r#"{"error":{"code":"LLM_OVERLOADED","message":"not now","source":"gateway","details":""}}"#;
-        return socket
-            .write_all(format!("{}{body}", head("503 Unavailable", "application/json")).as_bytes())
-            .ok();
+        let pause = if asks == Asks::NeverYet {
+            "\r\nRetry-After-Ms: 1"
+        } else {
+            ""
+        };
+        let head = head("503 Unavailable", &format!("application/json{pause}"));
+        return socket.write_all(format!("{head}{body}").as_bytes()).ok();
     }
     let (sender, answers) = channel();
     *inputs.lock().expect("sound") = Some(sender);
@@ -298,6 +304,19 @@ fn a_run_makes_at_most_20_requests_without_a_persons_message_and_says_so() {
             }
         }
     }
+    // Tries count, too, whatever the settings allow.
+    let gateway = AskingGateway::start(Asks::NeverYet);
+    let output = gateway.run(&["--set", "net.retries=100", "--set", "net.retry_for=10m"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), gateway.count("/completions")),
+        (Some(1), 20),
+        "{err}"
+    );
+    assert!(
+        err.contains("20 requests to the gateway for one message are the limit"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -399,7 +418,7 @@ fn a_question_that_ended_an_answer_is_announced_and_answered_over_standard_input
         let mut command = gateway.command(home.path(), &format);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
         let mut input = child.stdin.take();
-        let mut say = |line: &Value| writeln!(input.as_ref().expect("it is open"), "{line}").expect("it reads");
+        let say = |line: &Value| writeln!(input.as_ref().expect("it is open"), "{line}").expect("it reads");
         say(&json!({ "type": "user", "message": { "role": "user", "content": "go on" } }));
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let mut next = || serde_json::from_str::<Value>(&lines.next()?.expect("text")).ok();

@@ -570,8 +570,8 @@ export type Document = KnownDocument | UnknownDocument;
 
 /** Body of `POST /api/v1/chat/completions` and `/plan`. */
 export interface Request {
-  /** name of the model; `default` leaves the choice to the gateway */
-  model: string;
+  /** name of the model; `default`, or none, leaves the choice to the gateway */
+  model?: string;
   /** absent means `agent`; the path `/plan` wins */
   mode?: "agent" | "plan" | "ask" | "debug" | (string & {});
   /** where the client works */

@@ -45,8 +45,18 @@ impl Writer {
         self.write(segments)
     }
 
-    /// Ends the document that the text has open: before anything else starts, and at the end.
+    /// Ends the document that the text has open, before anything else starts. Code without its last fence is complete then: more
+    /// follows it.
     pub fn flush(&mut self) -> Vec<Event> {
+        let mut segments = self.segmenter.finish();
+        if let Some(Segment::Close { incomplete }) = segments.last_mut() {
+            *incomplete = false;
+        }
+        self.write(segments)
+    }
+
+    /// Ends the document that the text has open at the end of the answer. Code without its last fence is incomplete.
+    pub fn finish(&mut self) -> Vec<Event> {
         let segments = self.segmenter.finish();
         self.write(segments)
     }
@@ -309,6 +319,25 @@ mod tests {
             .iter()
             .map(|it| (it.text().to_owned(), it.is_incomplete()))
             .collect()
+    }
+
+    #[test]
+    fn code_without_its_last_fence_is_incomplete_at_the_end_and_not_before_something_else() {
+        for (text, at_end) in [
+            ("```\ntwo\n", true),
+            ("```ru", true),
+            ("```\ntwo\n```", false),
+            ("one", false),
+        ] {
+            let mut writer = Writer::new(Mode::Agent);
+            let mut events = writer.text(text);
+            events.extend(writer.flush());
+            assert!(fold(&events).iter().all(|it| !it.1), "{text:?}: {events:?}");
+            let mut writer = Writer::new(Mode::Agent);
+            let mut events = writer.text(text);
+            events.extend(writer.finish());
+            assert_eq!(fold(&events).last().map(|it| it.1), Some(at_end), "{text:?}");
+        }
     }
 
     #[test]

@@ -282,8 +282,8 @@ pub struct Run {
     #[arg(long, value_name = "NAME", conflicts_with = "mode")]
     pub agent: Option<String>,
 
-    /// Permissions of this run: default (your settings), acceptEdits (change files without asking), plan (change
-    /// nothing), bypassPermissions (as --force)
+    /// Permissions of this run: default (your settings), acceptEdits (change, copy and list files without asking), plan
+    /// (change nothing), bypassPermissions (as --force)
     #[arg(long, value_name = "MODE", conflicts_with_all = ["force", "mode"], hide_possible_values = true)]
     pub permission_mode: Option<PermissionMode>,
 

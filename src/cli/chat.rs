@@ -220,6 +220,7 @@ pub fn models(base: &CliContext) -> Result<u8> {
         is_copy: false,
         is_attended: false,
         is_answered: false,
+        has_user_answers: false,
         is_apart: false,
     };
     runtime(false)?.block_on(async move {

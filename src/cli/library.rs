@@ -104,6 +104,7 @@ impl SessionLibrary {
             is_copy: false,
             is_attended: true,
             is_answered: false,
+            has_user_answers: false,
             is_apart: false,
             tools: None,
         };

@@ -487,6 +487,7 @@ fn start_conversation(
             is_copy,
             is_attended: true,
             is_answered: false,
+            has_user_answers: false,
             is_apart: false,
             tools: wanted.tools.as_deref().map(run::tool_names),
         };

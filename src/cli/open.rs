@@ -66,6 +66,8 @@ pub struct ConversationOptions {
     pub is_attended: bool,
     /// True if a program can answer questions.
     pub is_answered: bool,
+    /// True if answers are what the user writes to standard input.
+    pub has_user_answers: bool,
     /// True if standard output and standard error of commands are reported apart.
     pub is_apart: bool,
 }
@@ -82,6 +84,7 @@ pub fn link(
             let settings = http::Settings {
                 tools: talk.tools.clone(),
                 accepts_answers: talk.is_attended || talk.is_answered,
+                has_user_answers: talk.has_user_answers,
                 ..gateway_settings(settings, it, environment, Some(context), talk.is_attended)?
             };
             Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))

@@ -30,6 +30,11 @@ use crate::{
     tools,
 };
 
+/// Programs that `acceptEdits` lets run, as docs/headless.md lists them. They list, read, make, copy and move files; none of them
+/// deletes one or runs another program.
+const FILE_PROGRAMS: &str = "ls tree pwd stat file du cat head tail wc diff cmp grep rg find realpath basename dirname echo mkdir rmdir \
+                             touch cp mv";
+
 /// Applies the options of a run to the settings. Error: the message about an option with an impossible value.
 pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String> {
     let settings = &mut base.settings;
@@ -48,7 +53,15 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
     }
     match wanted.permission_mode {
         None | Some(PermissionMode::Default) => {}
-        Some(PermissionMode::AcceptEdits) => "list".clone_into(&mut settings.approvals.run),
+        Some(PermissionMode::AcceptEdits) => {
+            "list".clone_into(&mut settings.approvals.run);
+            let rules = FILE_PROGRAMS.split(' ').map(|it| format!("Shell({it})"));
+            let rules = rules.chain(["Write(**)".to_owned()]);
+            settings
+                .approvals
+                .allow
+                .extend(rules.map(|it| ConfiguredRule::new(&it)));
+        }
         Some(PermissionMode::Plan) => "plan".clone_into(&mut settings.mode),
         Some(PermissionMode::BypassPermissions) => FORCE.clone_into(&mut settings.approvals.run),
     }
@@ -319,6 +332,8 @@ pub fn print(
             Some(it) => chat::open(&base, &store, it, wanted.no_session)?,
             None => chat::begin(&base, wanted.session_id.as_deref())?,
         };
+        let has_program = base.settings.approvals.program.is_some();
+        let is_dialogue = printing.input_format == InputFormat::StreamJson;
         let talk = ConversationOptions {
             workspace: base.workspace.clone(),
             added: folders(&wanted.add_dir),
@@ -326,7 +341,8 @@ pub fn print(
             log: Arc::clone(&opened.log),
             is_copy: opened.is_copy,
             is_attended: false,
-            is_answered: base.settings.approvals.program.is_some() || wanted.input_format == InputFormat::StreamJson,
+            is_answered: has_program || is_dialogue,
+            has_user_answers: is_dialogue && !has_program,
             is_apart: printing.output_format != OutputFormat::Text,
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
@@ -357,4 +373,18 @@ pub fn print(
         drop(recorder);
         Ok(code)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_lists_the_programs_that_accept_edits_lets_run() {
+        let page = include_str!("../../docs/headless.md");
+        let listed = page
+            .split_once("The plain file commands are `")
+            .and_then(|it| it.1.split_once('`'));
+        assert_eq!(listed.map(|it| it.0), Some(FILE_PROGRAMS));
+    }
 }

@@ -29,9 +29,14 @@ pub struct OpenAi {
     responses: Responses,
 }
 
+/// Returns true for OpenAI's own models that reason.
+fn is_for_responses(model: &str, settings: &config::Provider) -> bool {
+    openai::is_own(settings) && responses::reasons(model)
+}
+
 impl OpenAi {
     fn wire(&self, request: &ModelRequest, settings: &config::Provider) -> &dyn Wire {
-        if openai::is_own(settings) && responses::reasons(&request.model) {
+        if is_for_responses(&request.model, settings) {
             &self.responses
         } else {
             &self.chat
@@ -54,6 +59,10 @@ impl Wire for OpenAi {
 
     fn mend(&self, failure: &Failure, request: &mut ModelRequest, settings: &config::Provider) -> Option<String> {
         self.wire(request, settings).mend(failure, request, settings)
+    }
+
+    fn searches_web(&self, model: &str, settings: &config::Provider) -> bool {
+        is_for_responses(model, settings)
     }
 
     fn prints_calls(&self) -> bool {
@@ -133,6 +142,22 @@ mod tests {
         ] {
             let key = if has_key { json!("conv_1") } else { Value::Null };
             assert_eq!(path(url, model), (wanted.to_owned(), key), "{url} {model}");
+        }
+    }
+
+    #[test]
+    fn a_search_at_the_provider_that_is_offered_is_sent() {
+        let own = "https://api.openai.com/v1";
+        for (url, model, wanted) in [
+            (own, "gpt-5.1", true),
+            (own, "o3", true),
+            (own, "gpt-4.1", false),
+            ("http://127.0.0.1:8080/v1", "gpt-5.1", false),
+        ] {
+            let settings = settings(url);
+            let is_sent = OpenAi::default().searches_web(model, &settings);
+            assert_eq!(is_sent, wanted, "{url} {model}");
+            assert_eq!(crate::models::searches_web(&settings, model), is_sent, "{url} {model}");
         }
     }
 

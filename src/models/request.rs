@@ -87,8 +87,8 @@ pub trait Wire: Send + Sync + 'static {
     }
 
     /// Returns true if the server can search the web for this model: [`ToolSpec::is_at_provider`].
-    fn searches_web(&self, model: &str) -> bool {
-        let _ = model;
+    fn searches_web(&self, model: &str, settings: &config::Provider) -> bool {
+        let (_, _) = (model, settings);
         false
     }
 
@@ -394,7 +394,7 @@ impl Exchange {
         if request.model.is_empty() {
             request.model = self.first_model().await?;
         }
-        if !self.wire.searches_web(&request.model) {
+        if !self.wire.searches_web(&request.model, &self.settings) {
             request.tools.retain(|it| !it.is_at_provider());
         }
         self.inquire(request).await;

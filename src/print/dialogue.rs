@@ -93,6 +93,11 @@ impl Dialogue {
         next
     }
 
+    /// Notes that a turn begins that nobody opened with a message of its own: an answer does.
+    pub fn expect_turn(&mut self, exchanges: usize) {
+        self.expected = exchanges + 1;
+    }
+
     /// Opens a turn with a message.
     pub fn submit(&mut self, message: Message, exchanges: usize) -> Command {
         self.expected = exchanges + 1;
@@ -140,7 +145,7 @@ impl Dialogue {
     }
 
     /// Returns true if an exchange runs, or will begin; its end has not been reported.
-    fn is_busy(&self, exchanges: usize) -> bool {
+    pub fn is_busy(&self, exchanges: usize) -> bool {
         self.reported < self.expected.max(exchanges)
     }
 

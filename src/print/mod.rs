@@ -44,6 +44,9 @@ const RETRY_WAIT_MS: u64 = 3 * 60_000;
 /// Time that a cancelled turn has to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Time that a gateway has to end its answer after a question that cannot be answered before that end.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Maximum length of a progress line, in characters.
 const PROGRESS_CHARACTERS: usize = 100;
 
@@ -205,8 +208,18 @@ pub async fn run(
     let mut last = None;
     let stop_deadline = tokio::time::sleep(Duration::MAX);
     tokio::pin!(stop_deadline);
+    let question_deadline = tokio::time::sleep(Duration::MAX);
+    tokio::pin!(question_deadline);
+    let mut deaf = None;
     loop {
         let commands = printer.take(&batch, now_ms, retry_wait_ms);
+        let question = printer.deaf_question();
+        if question != deaf || (question.is_some() && !batch.is_empty()) {
+            question_deadline
+                .as_mut()
+                .reset(tokio::time::Instant::now() + QUESTION_TIMEOUT);
+            deaf = question;
+        }
         batch.clear();
         for command in commands {
             link.send(command);
@@ -255,12 +268,21 @@ pub async fn run(
             }
             input = dialogue.next(is_asking) => match input {
                 Some(Input::Message { message, waits }) => {
+                    // Who writes it has seen the question that the last answer ended with.
+                    let message = if waits || dialogue.is_busy(exchanges) {
+                        message
+                    } else {
+                        questions::answering(&printer.transcript, message)
+                    };
                     if let Some(command) = dialogue.message(message, waits, link.about().hears, exchanges) {
                         link.send(command);
                     }
                 }
                 Some(Input::Answer(response)) => {
                     if let Some(command) = printer.answer(response) {
+                        if !printer.transcript.is_running() {
+                            dialogue.expect_turn(exchanges);
+                        }
                         link.send(command);
                     }
                 }
@@ -285,6 +307,10 @@ pub async fn run(
                 stop_deadline.as_mut().reset(tokio::time::Instant::now() + STOP_TIMEOUT);
             }
             () = &mut stop_deadline => break,
+            () = &mut question_deadline, if deaf.is_some() => {
+                printer.questions.unanswered = deaf;
+                link.send(Command::Cancel);
+            }
         }
     }
     let ending = match (stopped, last) {
@@ -426,6 +452,7 @@ impl<'a> Printer<'a> {
 
     /// Prints the end of a turn of several, and prepares the next one.
     fn end_turn(&mut self) -> RunOutcome {
+        self.announce_last();
         let ending = self.ending();
         let reason = self
             .transcript
@@ -433,6 +460,8 @@ impl<'a> Printer<'a> {
             .last()
             .and_then(|it| it.response.ending.as_ref());
         let is_cancelled = reason.is_some_and(|it| it.finish_reason == FinishReason::Cancelled);
+        // The answer was ended for a question.
+        let is_cancelled = is_cancelled && self.questions.unanswered.is_none();
         if !is_cancelled {
             self.finish(ending);
         }
@@ -597,12 +626,17 @@ impl<'a> Printer<'a> {
         let is_failed = |it: &&Exchange| it.response.status() == Status::Error || ends_badly(&it.response);
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
+            if self.questions.is_afar && ours.iter().any(|it| has_broken_text(&it.response)) {
+                let text = "a part of the answer broke off, and nothing came instead of it";
+                self.outputs.say("warning", text);
+            }
             if let Some(question) = self.waiting_question() {
-                let asked = self.transcript.get(question).and_then(Document::clarification);
+                let document = self.transcript.get(question);
+                let asked = document.and_then(Document::clarification);
                 let asked = asked
                     .as_ref()
                     .and_then(|it| it.questions.first())
-                    .map_or("", |it| it.text);
+                    .map_or_else(|| document.map_or("", Document::text), |it| it.text);
                 // The next message answers only a question that ended its answer.
                 let is_answered_next = self.transcript.open_question() == Some(question)
                     && self
@@ -614,8 +648,11 @@ impl<'a> Printer<'a> {
                 } else {
                     "`sheaf --continue` opens the conversation on the screen"
                 };
-                let hint = format!("{asked}\nsheaf cannot ask you here; {how}");
-                self.outputs.say("question", &hint);
+                // Who writes standard input has got it as a line.
+                if !self.questions.is_heard {
+                    let hint = format!("{asked}\nsheaf cannot ask you here; {how}");
+                    self.outputs.say("question", &hint);
+                }
                 return RunOutcome::Refused;
             }
             return match (ours.is_empty(), self.questions.no_sandbox, self.questions.refused) {
@@ -630,6 +667,7 @@ impl<'a> Printer<'a> {
             let why = match reason {
                 Some(FinishReason::Interrupted) => "the answer was cut off before its end",
                 Some(FinishReason::Length) => "the answer reached the limit of tokens",
+                Some(FinishReason::MaxTurns) => "the answer reached the limit of requests",
                 Some(FinishReason::Refusal) => "the model declined to answer",
                 Some(_) | None => "the answer ended with an error",
             };
@@ -653,6 +691,15 @@ fn ends_badly(response: &Response) -> bool {
         Some(FinishReason::AwaitingInput) => response.documents.last().is_some_and(|it| it.kind == Kind::Error),
         Some(FinishReason::Stop | FinishReason::Cancelled | FinishReason::Other(_)) | None => false,
     }
+}
+
+/// Returns true if a text broke off and nothing came instead of it.
+fn has_broken_text(response: &Response) -> bool {
+    let mut texts = response
+        .documents
+        .iter()
+        .filter(|it| it.kind.row().group == KindGroup::Text);
+    texts.any(|it| it.is_incomplete() && !text::is_replaced(response, it))
 }
 
 fn has_error(exchange: &Exchange) -> bool {

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     protocol::{
-        ClarificationResponse, Command, Document, DocumentId, Message, Outcome, QuestionAnswer, Turn, View,
+        ClarificationResponse, Command, Document, DocumentId, Kind, Message, Outcome, QuestionAnswer, Response, Turn,
+        View,
         document::{Question, QuestionOption},
     },
     transcript::{DocumentIndex, Transcript, is_approval},
@@ -114,6 +115,31 @@ pub(super) fn answering(transcript: &Transcript, message: Message) -> Message {
 }
 
 impl Printer<'_> {
+    /// The open question of a running answer that can only be answered after its end, while nobody could give an answer.
+    pub(super) fn deaf_question(&self) -> Option<DocumentIndex> {
+        if !self.questions.is_asked || self.questions.is_heard || self.questions.unanswered.is_some() {
+            return None;
+        }
+        let exchange = self
+            .transcript
+            .exchanges
+            .len()
+            .checked_sub(1)
+            .filter(|it| *it >= self.first)?;
+        let response = &self.transcript.exchanges.get(exchange)?.response;
+        if !response.is_running() || self.is_hearing(response) {
+            return None;
+        }
+        let is_open = |it: &Document| it.kind == Kind::Clarification && it.is_open();
+        let document = response.documents.iter().position(is_open)?;
+        Some(DocumentIndex { exchange, document })
+    }
+
+    /// Returns true if the answer takes answers to its questions while it is made.
+    fn is_hearing(&self, response: &Response) -> bool {
+        self.questions.is_replay || response.origin.capabilities.iter().any(|it| it == "live_input")
+    }
+
     /// Refuses an open approval, and ends the answer at an open question, since nobody can answer. A run that had somebody who
     /// answers skips the question instead: what it started goes on.
     ///
@@ -126,12 +152,17 @@ impl Printer<'_> {
         let exchange = self.transcript.exchanges.get(place.exchange)?;
         let document = self.transcript.get(place).filter(|it| it.is_open())?;
         let number = place.document as u64 + 1;
-        let is_new = self.questions.asked.insert((exchange.turn, document.id.clone()));
-        if is_new && self.format == Format::StreamJson && self.questions.is_answerable(document) {
-            let line = self.stream.question(exchange.turn, document, number);
-            self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
+        let is_hearing = self.is_hearing(&exchange.response);
+        let is_new = !self.questions.asked.contains(&(exchange.turn, document.id.clone()));
+        if self.questions.is_heard || (is_hearing && self.questions.is_answerable(document)) {
+            self.announce(place);
         }
-        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_for_program(document)) {
+        let exchange = self.transcript.exchanges.get(place.exchange)?;
+        let document = self.transcript.get(place)?;
+        self.questions.asked.insert((exchange.turn, document.id.clone()));
+        // A program's answer to what has ended would be a message that nobody wrote.
+        let approver = self.questions.approver.as_ref().filter(|_| is_hearing);
+        if let Some(approver) = approver.filter(|_| is_for_program(document)) {
             if is_new {
                 let (turn, id) = (exchange.turn, document.id.clone());
                 let asked = approver.clone().ask(document.clone(), number);
@@ -139,16 +170,7 @@ impl Printer<'_> {
             }
             return None;
         }
-        if self.questions.is_heard {
-            return None;
-        }
-        let hears = exchange
-            .response
-            .origin
-            .capabilities
-            .iter()
-            .any(|it| it == "live_input");
-        if !hears && !self.questions.is_replay {
+        if self.questions.is_heard || !is_hearing {
             return None;
         }
         let reason = "the question could not be shown: sheaf runs without a screen";
@@ -174,6 +196,26 @@ impl Printer<'_> {
                 reason: Some(reason.to_owned()),
             },
         })
+    }
+
+    /// Prints the line for a question that waits, once.
+    fn announce(&mut self, place: DocumentIndex) {
+        let exchange = self.transcript.exchanges.get(place.exchange);
+        let (Some(exchange), Some(document)) = (exchange, self.transcript.get(place)) else {
+            return;
+        };
+        let is_new = self.questions.asked.insert((exchange.turn, document.id.clone()));
+        if is_new && self.format == Format::StreamJson {
+            let line = self.stream.question(exchange.turn, document, place.document as u64 + 1);
+            self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
+        }
+    }
+
+    /// Prints the line for the question that the answer has ended with, for who may answer it.
+    pub(super) fn announce_last(&mut self) {
+        if let Some(place) = self.waiting_question().filter(|_| self.questions.is_heard) {
+            self.announce(place);
+        }
     }
 
     /// Returns the answer to an approval that the program decided, and reports what it refused.

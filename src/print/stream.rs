@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::call::{self, Around, CursorCall, Outcome};
+use super::{
+    call::{self, Around, CursorCall, Outcome},
+    text::is_replaced,
+};
 use crate::{
     protocol::{
         ANSWER_DROPPED, Document, DocumentId, Event, FinishReason, Kind, KindGroup, Response, ResponseChange, Turn,
@@ -58,6 +61,10 @@ struct GrowingText {
     segment: usize,
     /// Document whose text is being printed, and the text of it printed so far.
     current: Option<(DocumentId, String)>,
+    /// Last text if it broke off, and its byte offset in `whole`: what comes instead of it replaces it.
+    broken: Option<(DocumentId, usize)>,
+    /// True if `whole` has a text that broke off and was not replaced.
+    is_incomplete: bool,
     /// True once the link says what the model wrote: documents of text are then not printed.
     is_said: bool,
     /// Documents that stream at the same time and wait for their turn.
@@ -180,6 +187,8 @@ impl CursorStream {
         }));
         if let Some(value) = structured {
             line.insert("structured_output".to_owned(), value.clone());
+        } else if self.is_incomplete() {
+            line.insert("incomplete".to_owned(), true.into());
         }
         // Readers of Cursor's output know only answers that end by themselves.
         let reason = response.ending.as_ref().map(|it| &it.finish_reason);
@@ -188,8 +197,13 @@ impl CursorStream {
             line.insert("finishReason".to_owned(), reason.as_str().into());
         }
         if let Some(question) = question {
-            let questions = question.metadata.get("questions").cloned().unwrap_or_default();
-            line.insert("questions".to_owned(), questions);
+            let questions = question
+                .metadata
+                .get("questions")
+                .filter(|it| *it != &json!([]))
+                .cloned();
+            let in_words = || json!([{ "text": question.text() }]);
+            line.insert("questions".to_owned(), questions.unwrap_or_else(in_words));
         }
         if let Some(id) = &response.origin.id {
             line.insert("request_id".to_owned(), id.as_str().into());
@@ -220,6 +234,11 @@ impl CursorStream {
             line.insert("permission_denials".to_owned(), self.denials.clone().into());
         }
         Value::Object(line)
+    }
+
+    /// Returns true if the text has a part that broke off and that nothing came instead of.
+    pub fn is_incomplete(&self) -> bool {
+        self.growing.is_incomplete || self.growing.broken.is_some()
     }
 
     /// Returns the line for a question or an approval that waits for an answer: its document, as number `number` of `turn`.
@@ -322,6 +341,7 @@ impl CursorStream {
     /// Handles a document that began or grew.
     fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
         self.end_thinking(context.at_ms);
+        self.drop_broken(context.response);
         match document.kind.row().group {
             // What the user said during the answer.
             KindGroup::Text if document.metadata.get("role").is_some_and(|it| it == "user") => {
@@ -366,7 +386,7 @@ impl CursorStream {
         if document.is_open() {
             return;
         }
-        self.growing.current = None;
+        self.end_text(document, context.response);
         while let Some(id) = self.growing.waiting.pop_front() {
             let Some(next) = context.response.get(&id) else {
                 continue;
@@ -376,7 +396,34 @@ impl CursorStream {
             if next.is_open() {
                 return;
             }
-            self.growing.current = None;
+            self.end_text(next, context.response);
+        }
+    }
+
+    /// Ends the text that is being printed.
+    fn end_text(&mut self, document: &Document, response: &Response) {
+        let printed = self
+            .growing
+            .current
+            .take()
+            .map_or(0, |it| it.1.trim_start_matches('\n').len());
+        if document.is_incomplete() && printed > 0 {
+            let begins = self.growing.whole.len().saturating_sub(printed);
+            self.growing.broken = Some((document.id.clone(), begins));
+            self.drop_broken(response);
+        }
+    }
+
+    /// Takes back a text that broke off once something has come instead of it.
+    fn drop_broken(&mut self, response: &Response) {
+        let Some((id, begins)) = &self.growing.broken else {
+            return;
+        };
+        if response.get(id).is_some_and(|it| is_replaced(response, it)) {
+            let before = self.growing.whole.get(..*begins).unwrap_or_default();
+            let kept = before.trim_end_matches('\n').len().max(self.growing.segment);
+            self.growing.whole.truncate(kept);
+            self.growing.broken = None;
         }
     }
 
@@ -531,6 +578,7 @@ impl CursorStream {
             self.lines.push(Value::Object(line));
         }
         self.growing.segment = self.growing.whole.len();
+        self.growing.is_incomplete |= self.growing.broken.take().is_some();
     }
 
     /// Ends the current segment and begins a call.

@@ -44,6 +44,10 @@ impl Printer<'_> {
     /// Parses the answer if it must have a form. Returns the message that asks for a better one, while retries are
     /// left.
     pub(super) fn ask_again(&mut self) -> Option<String> {
+        // A question is answered by a person.
+        if self.waiting_question().is_some() {
+            return None;
+        }
         let schema = self.structured.schema.as_mut()?;
         let exchange = self.transcript.exchanges.last()?;
         let reason = exchange.response.ending.as_ref().map(|it| &it.finish_reason);

@@ -104,7 +104,7 @@ fn parts(mut text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns true for a text that broke off and was asked for again: something other than an error follows it.
-fn is_replaced(response: &Response, document: &Document) -> bool {
+pub(super) fn is_replaced(response: &Response, document: &Document) -> bool {
     let mut later = response.documents.iter().rev().take_while(|it| it.id != document.id);
     document.is_incomplete() && later.any(|it| it.kind.row().group != KindGroup::Failure)
 }

@@ -304,8 +304,8 @@ static REQUEST: Shape = Shape {
         (
             "model",
             Text,
-            Structure,
-            "name of the model; `default` leaves the choice to the gateway",
+            Placed,
+            "name of the model; `default`, or none, leaves the choice to the gateway",
         ),
         ("mode", MODE, Free, "absent means `agent`; the path `/plan` wins"),
         ("context", Object(&CONTEXT), Free, "where the client works"),

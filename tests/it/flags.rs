@@ -136,6 +136,55 @@ fn a_permission_mode_says_what_a_run_may_do() {
 }
 
 #[test]
+fn accept_edits_runs_plain_file_commands_and_no_others() {
+    let home = home();
+    for (line, runs) in [
+        ("ls", true),
+        ("ls -la src | head -3", true),
+        ("mkdir -p d && cp README.md d/a.md && mv d/a.md d/b.md", true),
+        ("find . -name '*.rs'", true),
+        ("echo hi > new.txt", true),
+        ("rm README.md", false),
+        ("find . -delete", false),
+        ("make", false),
+        ("ls && make", false),
+        ("cat /etc/passwd", false),
+        ("ls > .envrc", false),
+    ] {
+        let call = json!({ "command": line, "is_background": false });
+        let model = Model::with([
+            Script::Calls("", vec![("run_terminal_cmd", call)]),
+            Script::says("done"),
+        ]);
+        let arguments = [
+            "-p",
+            "x",
+            "--permission-mode",
+            "acceptEdits",
+            "--output-format",
+            "stream-json",
+        ];
+        let ran = ask(home.path(), &model, &arguments);
+        assert_eq!(ran.code, Some(if runs { 0 } else { 4 }), "{line}: {}", ran.err);
+        assert!(home.path().join("work/README.md").exists(), "{line}");
+    }
+    let here = workspace(home.path());
+    assert!(here.join("d/b.md").exists() && here.join("new.txt").exists() && !here.join(".envrc").exists());
+    // A rule of the user's still wins.
+    let call = json!({ "command": "ls", "is_background": false });
+    let model = Model::with([
+        Script::Calls("", vec![("run_terminal_cmd", call)]),
+        Script::says("done"),
+    ]);
+    let ran = ask(
+        home.path(),
+        &model,
+        &["-p", "x", "--permission-mode", "acceptEdits", "--deny", "Shell(ls)"],
+    );
+    assert!(ran.err.contains("the rule Shell(ls) forbids it"), "{}", ran.err);
+}
+
+#[test]
 fn a_conversation_gets_the_id_that_it_is_given() {
     let home = home();
     let id = "0b1c2d3e-0000-4000-8000-000000000001";

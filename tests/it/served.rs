@@ -336,6 +336,34 @@ fn a_question_of_the_model_ends_an_answer_and_is_answered_by_the_next_message() 
 }
 
 #[test]
+fn code_that_a_call_closes_is_part_of_every_form_of_the_answer() {
+    let home = home();
+    let read = json!({ "target_file": "src/a.rs" });
+    let model = Model::with([
+        Script::Calls("Look:\n```rust\nlet x = 1;\n", vec![("read_file", read.clone())]),
+        Script::says("Done."),
+        Script::Calls("Look:\n```rust\nlet x = 1;\n", vec![("read_file", read.clone())]),
+        Script::says("Done."),
+        Script::Calls("Look:\n```rust\nlet x = 1;\n", vec![("read_file", read)]),
+        Script::says("Done."),
+    ]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &[]);
+    for format in ["text", "json"] {
+        let mut command = sheaf(home.path());
+        let url = format!("http://{}", gateway.address);
+        command.args(["-p", "--gateway", &url, "--output-format", format, "x"]);
+        let output = command.env("SHEAF_TOKEN", TOKEN).output().expect("it starts");
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(out.contains("let x = 1;") && out.contains("Done."), "{out}");
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let body = json!({ "model": "default", "messages": [{ "role": "user", "content": "x" }] });
+    let answer = gateway.post("/v1/chat/completions", &body).json();
+    let said = answer["choices"][0]["message"]["content"].as_str().unwrap_or_default();
+    assert!(said.contains("let x = 1;") && said.contains("Done."), "{said}");
+}
+
+#[test]
 fn a_run_without_a_screen_ends_at_a_question_of_a_server_and_the_next_one_answers_it() {
     let home = home();
     let ask = json!({ "title": "Before I go on", "questions": [{ "id": "db", "prompt": "Which database?",

@@ -15,10 +15,13 @@ impl Running {
     /// The model has ended its message.
     pub(super) fn stopped(&mut self, reason: EndReason, memory: &mut Memory) {
         let is_cut = matches!(reason, EndReason::Length | EndReason::ContentFilter);
+        let has_calls = self.request.said.iter().any(|it| matches!(it, Said::Call(_)));
         let events = if is_cut {
             self.output.writer.cut()
-        } else {
+        } else if has_calls {
             self.output.writer.flush()
+        } else {
+            self.output.writer.finish()
         };
         self.output.say(events);
         self.count_tokens(memory);
@@ -200,7 +203,7 @@ impl Running {
         if matches!(self.phase, Phase::Model) {
             self.output.effects.push(Effect::StopModel);
         }
-        self.output.flush();
+        self.output.finish();
         self.cancel_compaction(memory);
         self.count_tokens(memory);
         self.drop_batch(memory);

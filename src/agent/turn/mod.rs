@@ -418,9 +418,9 @@ impl AnswerOutput {
         document
     }
 
-    /// Ends the open document as complete.
-    fn flush(&mut self) {
-        let events = self.writer.flush();
+    /// Ends the open document at the end of the answer.
+    fn finish(&mut self) {
+        let events = self.writer.finish();
         self.say(events);
     }
 

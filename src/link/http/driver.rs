@@ -54,7 +54,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// Time limit for delivering an answer to a question, or a cancellation.
 const ASIDE: Duration = Duration::from_secs(5);
 
-/// Requests for one message, if nobody watches: a gateway that asks or fails without end is left alone.
+/// Requests for one message or answer of a user, if nobody watches: a gateway that asks or fails without end is left alone.
 const MAX_UNATTENDED_REQUESTS: u32 = 20;
 
 /// As much of an error's body as is read.
@@ -116,7 +116,7 @@ pub struct Driver {
 
 /// The gateway's token, its place and its abilities.
 struct Server {
-    /// Requests since the last message that somebody sent.
+    /// Requests since the last message or answer that a user wrote.
     requests: u32,
     /// The gateway's token, fetched when a request first needs it.
     token: Token,
@@ -380,7 +380,7 @@ impl Driver {
         let is_over = !self.settings.is_attended && self.server.requests > MAX_UNATTENDED_REQUESTS;
         is_over.then(|| Failure {
             code: "MAX_TURNS".to_owned(),
-            message: format!("the gateway was asked {MAX_UNATTENDED_REQUESTS} times without a new message"),
+            message: format!("{MAX_UNATTENDED_REQUESTS} requests to the gateway for one message are the limit"),
             source: "client".to_owned(),
             details: "it asks or fails again and again, and nobody watches".to_owned(),
         })
@@ -389,6 +389,9 @@ impl Driver {
     /// Takes an answer to a question. The second answer to the same one is dropped. Stops the turn where there were too
     /// many.
     fn answer(&mut self, turn: Turn, response: ClarificationResponse) -> Option<Stop> {
+        if self.settings.has_user_answers {
+            self.server.requests = 0;
+        }
         let document = response.document_id.clone();
         let is_of_it = |it: &Submit| {
             let answer = it.message.clarification_response.as_ref();

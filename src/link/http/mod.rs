@@ -60,6 +60,8 @@ pub struct Settings {
     pub is_attended: bool,
     /// False if questions cannot be answered while the gateway answers: it then ends its answer with them.
     pub accepts_answers: bool,
+    /// True if answers are what a user wrote: each of them allows as many requests as a message.
+    pub has_user_answers: bool,
 }
 
 impl Settings {
@@ -77,6 +79,7 @@ impl Settings {
             retries: Policy::default(),
             is_attended: true,
             accepts_answers: true,
+            has_user_answers: false,
         }
     }
 

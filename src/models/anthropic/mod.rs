@@ -83,7 +83,7 @@ impl Wire for Messages {
         }
     }
 
-    fn searches_web(&self, _: &str) -> bool {
+    fn searches_web(&self, _: &str, _: &config::Provider) -> bool {
         true
     }
 

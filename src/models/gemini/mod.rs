@@ -45,7 +45,7 @@ impl Wire for Gemini {
         Request::post(path, request::body(request, settings).to_string()).query("alt", "sse")
     }
 
-    fn searches_web(&self, model: &str) -> bool {
+    fn searches_web(&self, model: &str, _: &config::Provider) -> bool {
         searches_web(model)
     }
 

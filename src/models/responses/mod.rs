@@ -60,7 +60,7 @@ impl Wire for Responses {
         Request::post("responses", body.to_string())
     }
 
-    fn searches_web(&self, _: &str) -> bool {
+    fn searches_web(&self, _: &str, _: &config::Provider) -> bool {
         true
     }
 

@@ -820,3 +820,78 @@ proptest! {
         prop_assert_eq!(texts(&segments, |_| true), pieces);
     }
 }
+
+#[test]
+fn a_text_that_broke_off_is_in_no_result_once_something_came_instead() {
+    let text = |id: &str, kind: &str, text: &str, cut: bool| {
+        let metadata = if cut { json!({ "incomplete": true }) } else { json!({}) };
+        [
+            start(id, kind, json!({})),
+            delta(id, text),
+            end(id, Some(text), metadata),
+        ]
+    };
+    let first = || text("a", "text", "First.", false).to_vec();
+    let half = || text("b", "text", "\nI loo", true);
+    let call = || {
+        let call = json!({ "toolName": "grep", "toolCallId": "c", "result": { "status": "success", "data": "" } });
+        [
+            start("c", "tool_call", json!({ "toolName": "grep" })),
+            end("c", None, call),
+        ]
+    };
+    let cases: [(&str, Vec<Event>, &str, bool); 6] = [
+        (
+            "again",
+            [first(), half().to_vec(), text("d", "text", "I look.", false).to_vec()].concat(),
+            "First.\n\nI look.",
+            false,
+        ),
+        (
+            "a call",
+            [first(), half().to_vec(), call().to_vec()].concat(),
+            "First.",
+            false,
+        ),
+        (
+            "code",
+            [
+                text("b", "code_block", "let", true).to_vec(),
+                text("d", "text", "So.", false).to_vec(),
+            ]
+            .concat(),
+            "So.",
+            false,
+        ),
+        ("the end", [first(), half().to_vec()].concat(), "First.\n\nI loo", true),
+        (
+            "a failure",
+            [half().to_vec(), text("e", "error", "it broke", false).to_vec()].concat(),
+            "I loo",
+            true,
+        ),
+        ("blank", text("b", "text", " \n", true).to_vec(), "", false),
+    ];
+    for (name, events, says, is_incomplete) in cases {
+        for is_partial in [false, true] {
+            let (lines, result) = lines(
+                [events.clone(), vec![Event::Done(Done::default())]].concat(),
+                is_partial,
+                false,
+            );
+            assert_eq!(result["result"], says, "{name}");
+            assert_eq!(result["incomplete"] == true, is_incomplete, "{name}");
+            let whole = |it: &&Value| it["type"] == "assistant" && it.get("timestamp_ms").is_none();
+            let said: Vec<_> = lines
+                .iter()
+                .filter(whole)
+                .map(|it| it["message"]["content"][0]["text"].clone())
+                .collect();
+            let is_said = said.iter().any(|it| {
+                it.as_str()
+                    .is_some_and(|it| it.contains("I loo") && !it.contains("I look"))
+            });
+            assert_eq!(is_said, is_incomplete, "{name}: {said:?}");
+        }
+    }
+}

@@ -20,6 +20,12 @@ fn an_answer_becomes_documents() {
            -doc_002 | done completed stop"#,
     );
     check(
+        "code without its last fence, at the end",
+        [says("```c\nx;"), ends(EndReason::Stop)],
+        r#"response of m | +1 code_block | "x;"
+           -doc_001 incomplete | done completed stop"#,
+    );
+    check(
         "thinking is no document",
         [thinks("hm"), thinks("."), says("hi"), ends(EndReason::Stop)],
         r#"response of m | thinking "hm"

@@ -333,7 +333,7 @@ pub fn print(
             None => chat::begin(&base, wanted.session_id.as_deref())?,
         };
         let has_program = base.settings.approvals.program.is_some();
-        let is_dialogue = printing.input_format == InputFormat::StreamJson;
+        let is_dialogue = wanted.input_format == InputFormat::StreamJson;
         let talk = ConversationOptions {
             workspace: base.workspace.clone(),
             added: folders(&wanted.add_dir),

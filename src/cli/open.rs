@@ -584,6 +584,21 @@ mod tests {
         protocol::{Cost, Done, Message, Turn},
     };
 
+    #[test]
+    fn other_keys_are_named_unless_the_settings_choose_a_provider() {
+        let variables = [
+            ("OPENAI_API_KEY", "k"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("GEMINI_API_KEY", "k"),
+        ];
+        let environment = Environment::from_iter(variables);
+        let mut settings = Settings::default();
+        let provider = settings.provider_named("openai", &environment).unwrap();
+        assert_eq!(other_keys(&settings, &provider, &environment), ["Gemini", "Anthropic"]);
+        settings.provider = Some("openai".to_owned());
+        assert!(other_keys(&settings, &provider, &environment).is_empty());
+    }
+
     /// The front of a long conversation, which must not be read whole.
     #[derive(Debug)]
     struct Front(Vec<Entry>);

@@ -554,9 +554,34 @@ pub struct Model {
     pub window: Option<u64>,
 }
 
+impl Model {
+    /// The first model that is known to call tools, else the first one. `None`: the list is empty.
+    fn first_usable(models: &[Self]) -> Option<&Self> {
+        let usable = models.iter().find(|it| catalogue::listed(&it.id).tools == Some(true));
+        usable.or(models.first())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_that_calls_tools_goes_before_one_for_images_or_sounds() {
+        let first = |ids: &[&str]| {
+            let models = ids.iter().map(|it| Model {
+                id: (*it).to_owned(),
+                window: None,
+            });
+            Model::first_usable(&models.collect::<Vec<_>>()).map(|it| it.id.clone())
+        };
+        assert_eq!(
+            first(&["whisper-1", "gpt-5.4", "gpt-6-sol"]).as_deref(),
+            Some("gpt-5.4")
+        );
+        assert_eq!(first(&["my-own", "other"]).as_deref(), Some("my-own"));
+        assert_eq!(first(&[]), None);
+    }
 
     #[test]
     fn the_kinds_that_can_be_configured_are_those_that_are_spoken() {

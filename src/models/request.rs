@@ -21,7 +21,6 @@ use super::{
     Account, EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider,
     ToolSpec,
     body::{Read, WHOLE_LIMIT_BYTES},
-    catalogue,
     listing::{self, Page},
     produce, rate_limits,
     tap::{self, Watched},
@@ -484,8 +483,7 @@ impl Exchange {
     /// that is known to call tools goes first.
     async fn first_model(&self) -> Result<String, Trouble> {
         let models = self.list().await?;
-        let usable = models.iter().find(|it| catalogue::listed(&it.id).tools == Some(true));
-        usable.or(models.first()).map(|it| it.id.clone()).ok_or_else(|| {
+        Model::first_usable(&models).map(|it| it.id.clone()).ok_or_else(|| {
             let failure = Failure::new(FailureKind::NotFound, "no model is chosen and the server lists none");
             (
                 failure.hint("name one: `sheaf --model NAME` or `model` in the configuration"),

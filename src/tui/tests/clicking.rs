@@ -387,6 +387,22 @@ fn the_footer_and_a_waiting_plan_name_their_keys() {
 }
 
 #[test]
+fn why_a_change_failed_is_read_at_every_width() {
+    for columns in [40, 60, 80, 120] {
+        let mut app = TestApp::new(columns, 20);
+        begun(&mut app);
+        let failure = json!({ "errorCode": "EDIT_STALE", "message": "Error [EDIT_STALE]" });
+        let edit = json!({ "filePath": "src/cart.rs", "operation": "edit", "applied": "failed", "failure": failure });
+        app.events(document("1", "file_edit", None, edit));
+        ended(&mut app, FinishReason::Stop);
+        let words = app.picture().split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["the model must read this part", "file first", "src/cart.rs"] {
+            assert!(words.contains(part), "{columns}: {part}\n{}", app.picture());
+        }
+    }
+}
+
+#[test]
 fn an_empty_draft_says_where_the_keys_go() {
     for (name, keys, expected) in [
         ("nothing", "", "Ask anything."),

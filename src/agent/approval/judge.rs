@@ -627,7 +627,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     let rules = missing.unwrap_or_default();
     question.why = if permissions.is_empty() {
         match (rules.is_empty(), facts.run) {
-            (true, _) => format!("{}, so no rule allows it", because(&line)),
+            (true, _) => because(&line),
             (false, RunMode::Sandbox) => {
                 format!(
                     "this system's sandbox is partial ({}), and no rule allows it",
@@ -655,11 +655,11 @@ pub fn changes(file: &Located) -> String {
     format!("it changes `{}`", file.shown)
 }
 
-/// Why a line cannot be allowed by a rule.
+/// Why no rule that would allow a line is offered.
 fn because(line: &CommandLine) -> String {
     match line.doubts.first() {
-        Some(doubt) => doubt.to_string(),
-        None => "its effect depends on its arguments alone".to_owned(),
+        Some(doubt) => format!("{doubt}, so no rule allows it"),
+        None => "no rule allows it, and none is offered: its effect depends on its arguments".to_owned(),
     }
 }
 

@@ -588,6 +588,8 @@ export interface Request {
   conversationId?: string;
   /** wishes for the stream */
   streamOptions?: StreamOptions;
+  /** labels; `customMode` is the client's name for a mode that narrows `mode` */
+  metadata?: Record<string, string>;
 }
 
 /** The client's description of where it works. */

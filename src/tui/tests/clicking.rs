@@ -349,6 +349,25 @@ fn a_message_beside_a_form_takes_the_given_answers_along() {
         .collect();
     assert_eq!(answers, [("q0", "that".to_owned())]);
     assert_eq!(steer.message.content, "one more thing");
+    // Nothing that was typed for a question is lost, either; an option that is only marked is no answer.
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    form(&mut app, 3, true);
+    app.later(1000);
+    app.keys("2<enter>");
+    app.later(1000);
+    app.keys("my cart<esc>one more thing<enter>");
+    let sent = app.sent();
+    let [Command::Steer(steer)] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    let response = steer.message.clarification_response.as_ref().expect("the answers");
+    let texts: Vec<_> = response
+        .answers
+        .iter()
+        .map(|it| (it.question_id.as_str(), it.free_text.as_deref()))
+        .collect();
+    assert_eq!(texts, [("q0", None), ("q1", Some("my cart"))]);
     // Without an answer the form is left to the link.
     let mut app = TestApp::new(80, 24);
     app.app.conversation.about.hears = true;

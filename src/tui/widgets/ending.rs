@@ -280,6 +280,13 @@ nothing
 ");
     }
 
+    #[test]
+    fn an_empty_answer_says_so() {
+        let mut transcript = folded(&[], ended("stop"));
+        transcript.exchanges[0].message = Some(crate::protocol::Message::user("go on"));
+        assert_eq!(shown(&transcript, false, 80), "· the answer is empty\n");
+    }
+
     fn edit(path: &str, old: &str, new: &str, applied: &str) -> Value {
         json!({ "kind": "file_edit", "filePath": path, "operation": "edit", "applied": applied,
                 "diff": { "oldString": old, "newString": new, "startLine": 1, "endLine": 2 } })

@@ -46,6 +46,18 @@ struct Field {
     is_answered: bool,
 }
 
+impl Field {
+    fn answer(&self, text: &str, question: &Question<'_>) -> QuestionAnswer {
+        let ids = self.picks.iter().filter_map(|&it| question.options.get(it));
+        QuestionAnswer {
+            question_id: question.id.to_owned(),
+            selected_option_ids: ids.map(|it| it.id.to_owned()).collect(),
+            free_text: (!text.is_empty()).then(|| text.to_owned()),
+            hunks: Vec::new(),
+        }
+    }
+}
+
 /// A row of a question that can be marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
@@ -185,13 +197,21 @@ impl Form {
     /// The answer to a question so far, for those that are answered.
     pub(super) fn answer(&self, at: usize, question: &Question<'_>) -> Option<QuestionAnswer> {
         let field = self.fields.get(at).filter(|it| it.is_answered)?;
-        let ids = field.picks.iter().filter_map(|&it| question.options.get(it));
-        Some(QuestionAnswer {
-            question_id: question.id.to_owned(),
-            selected_option_ids: ids.map(|it| it.id.to_owned()).collect(),
-            free_text: (!field.text.is_empty()).then(|| field.text.clone()),
-            hunks: Vec::new(),
-        })
+        Some(field.answer(&field.text, question))
+    }
+
+    /// The answer to a question that was checked or typed and that no Enter has confirmed.
+    fn unconfirmed(&self, at: usize, question: &Question<'_>) -> Option<QuestionAnswer> {
+        let field = self.fields.get(at).filter(|it| !it.is_answered)?;
+        let row = rows(question).get(field.mark.unwrap_or_default()).copied();
+        let typed = field.typed.text();
+        let text = if row == Some(Row::Text) || question.allow_multiple {
+            typed.trim()
+        } else {
+            ""
+        };
+        let is_given = !text.is_empty() || !field.picks.is_empty();
+        is_given.then(|| field.answer(text, question))
     }
 
     /// Returns true if the next Enter sends: this is the last question, and the others have an answer.
@@ -200,9 +220,14 @@ impl Form {
         self.current + 1 == count && (0..count).all(|it| it == self.current || self.is_answered(it))
     }
 
-    /// The answers that were given so far, as a response; `None` if there are none.
+    /// The answers that were given so far, for a message that is sent instead, as a response: also what was checked or typed last.
+    /// `None` if there are none.
     pub fn given(&self, view: &Clarification<'_>) -> Option<ClarificationResponse> {
-        let answers = self.answers(view);
+        let given = |(at, it): (usize, &Question<'_>)| {
+            let last = || self.unconfirmed(at, it).filter(|_| !is_approval(view));
+            self.answer(at, it).or_else(last)
+        };
+        let answers: Vec<_> = view.questions.iter().enumerate().filter_map(given).collect();
         (!answers.is_empty()).then(|| self.response(Dealt::Answered, answers))
     }
 

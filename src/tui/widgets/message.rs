@@ -66,7 +66,19 @@ pub fn message_text(message: &Message) -> String {
         PartKind::Instructions => format!("[{}]", t!("message-instructions", count = text.lines().count())),
         PartKind::Plan => format!(" · {}", t!("message-with-plan")),
     };
-    message.parts().into_iter().map(part).collect()
+    let mut shown = String::new();
+    let mut is_after_chip = false;
+    for (text, kind) in message.parts() {
+        let is_chip = matches!(kind, PartKind::Pasted | PartKind::Instructions);
+        // Words and a chip do not touch.
+        let touches = |it: Option<char>| it.is_some_and(char::is_alphanumeric);
+        if (is_chip && touches(shown.chars().last())) || (is_after_chip && touches(text.chars().next())) {
+            shown.push(' ');
+        }
+        shown.push_str(&part((text, kind)));
+        is_after_chip = is_chip;
+    }
+    shown
 }
 
 /// Returns true if the usual fold leaves something out.
@@ -153,6 +165,9 @@ mod tests {
             message_text(&message),
             "why does this fail? [pasted 5,000 lines] thanks"
         );
+        let mut message = Message::user(format!("why?see{paste}what is this?"));
+        message.extra.insert(PASTES.to_owned(), json!([[7, 7 + paste.len()]]));
+        assert_eq!(message_text(&message), "why?see [pasted 5,000 lines] what is this?");
         let mut message = Message::user("Build the plan \"Cart\".\n\n# Cart");
         message.extra.insert(BUILDS.to_owned(), json!({ "plan": "1.4" }));
         let drawn_as = |message: &Message, fold| {

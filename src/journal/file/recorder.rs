@@ -32,9 +32,9 @@ use crate::{
     protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Title, Turn},
 };
 
-/// Longest time that deltas wait for others once they have been seen. They are looked for as often, so a killed program
-/// loses at most what it printed in its last tenth of a second.
-pub(super) const HOLD: Duration = Duration::from_millis(45);
+/// Time between two looks for deltas, and the longest that one waits for others: it is written at the first look after it came, so a
+/// killed program loses at most what it printed in its last tenth of a second.
+pub(super) const HOLD: Duration = Duration::from_millis(90);
 
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
 const MOST_AT_ONCE: usize = 256;
@@ -204,6 +204,7 @@ pub(super) struct Writer {
     /// Not on the disk yet, ordered by position.
     held: Vec<Arc<Entry>>,
     held_since: Option<Instant>,
+    looked_at: Option<Instant>,
     /// True if something settled arrived since the last attempt.
     is_news: bool,
     /// There is something worth a file.
@@ -225,6 +226,7 @@ impl Writer {
             tape,
             held: Vec::new(),
             held_since: None,
+            looked_at: None,
             is_news: false,
             has_begun: false,
             failure: None,
@@ -288,10 +290,12 @@ impl Writer {
             self.held
                 .retain(|it| !delta_of(&it.event).is_some_and(|document| ended.contains(&(it.turn, document.clone()))));
         }
+        // They came after the last look.
+        let earliest = self.looked_at.replace(now).unwrap_or(now);
         if self.held.is_empty() {
             self.held_since = None;
         } else {
-            self.held_since.get_or_insert(now);
+            self.held_since.get_or_insert(earliest);
         }
     }
 

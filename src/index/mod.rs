@@ -59,6 +59,8 @@ const LONGEST_TEXT: usize = 8 << 10;
 
 /// Fewer files that were cut are not worth storing.
 const LEAST_NEW: usize = 32;
+/// Contents that no file has may be as many as those that one has, and so many more.
+const SPARE_CONTENTS: usize = 100;
 /// This part of the files must be new before all of them are stored again.
 const NEW_PART: usize = 100;
 
@@ -360,8 +362,10 @@ impl KnownFiles {
             return;
         }
         self.unsaved = 0;
-        let (path, kept) = (path.to_owned(), self.kept.clone());
+        let (path, mut kept) = (path.to_owned(), self.kept.clone());
         let write = move || {
+            // Files go, and so do worktrees.
+            kept.entries.retain(|it, _| it.symlink_metadata().is_ok());
             if let Err(error) = store::save(&path, &kept) {
                 tracing::warn!(%error, "the words of code are not stored");
             }
@@ -370,15 +374,16 @@ impl KnownFiles {
     }
 }
 
-/// Drops what is not of this search, where all of it would be too much.
+/// Drops what is not of this search, where all of it would be too much, and contents that no file has, where they are the most.
 fn forget(known: &mut Known, files: &[File]) {
     let total: usize = known.contents.values().map(|it| size(it)).sum();
     let most = files.len().saturating_mul(4).max(10_000);
-    if total <= MOST_BYTES && known.entries.len() <= most && known.contents.len() <= most {
+    if total > MOST_BYTES || known.entries.len() > most {
+        let wanted: HashSet<_> = files.iter().map(|it| &it.path).collect();
+        known.entries.retain(|path, _| wanted.contains(path));
+    } else if known.contents.len() <= 2 * known.entries.len() + SPARE_CONTENTS {
         return;
     }
-    let wanted: HashSet<_> = files.iter().map(|it| &it.path).collect();
-    known.entries.retain(|path, _| wanted.contains(path));
     let used: HashSet<_> = known.entries.values().map(|it| it.content).collect();
     known.contents.retain(|content, _| used.contains(content));
 }
@@ -528,6 +533,26 @@ mod tests {
         }
         assert_eq!(search(&Index::default(), &files, "zebra"), Vec::<String>::new());
         assert_eq!(search(&Index::default(), &files, ""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn contents_that_no_file_has_any_more_do_not_pile_up() {
+        let index = Index::default();
+        for at in 0..500 {
+            let text = format!("fn version_{at:03}() {{}}");
+            let file = File {
+                modified: Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(at)),
+                ..file("a.rs", &text)
+            };
+            index.survey(&[file], &|_| Some(text.clone().into_bytes()), &|| false);
+        }
+        let known = index.known.lock().unwrap();
+        assert_eq!(known.kept.entries.len(), 1);
+        assert!(
+            known.kept.contents.len() <= 2 + SPARE_CONTENTS,
+            "{}",
+            known.kept.contents.len()
+        );
     }
 
     #[test]

@@ -6,12 +6,16 @@
 
 use std::{
     borrow::Cow,
+    cell::Cell,
     collections::HashSet,
     fs::File,
+    future,
     io::{self, Write as _},
     path::{Path, PathBuf},
+    pin::pin,
     sync::{Arc, Weak},
-    thread::JoinHandle,
+    task::{self, Poll, Wake, Waker},
+    thread::{self, JoinHandle, Thread},
     time::{Duration, Instant},
 };
 
@@ -67,7 +71,6 @@ impl Recorder {
     ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (log, id) = (Arc::downgrade(log), writer.tape.session.id.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let (told, own) = (log.clone(), id.clone());
         let say = move |event: Event| {
             if let Event::Notice(notice) = &event {
@@ -82,9 +85,10 @@ impl Recorder {
             let examine = move || examine().into_iter().for_each(|it| say(Event::Notice(it)));
             std::thread::Builder::new().name("examine".to_owned()).spawn(examine)
         });
-        let thread = std::thread::Builder::new()
-            .name("journal".to_owned())
-            .spawn(move || runtime.block_on(follow(follower, stopped, writer, say, log)))?;
+        let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            let alarm = Alarm::default();
+            alarm.block_on(follow(follower, stopped, writer, say, log, |due| alarm.until(due)))
+        })?;
         Ok(Self {
             id: own,
             stop: Some(stop),
@@ -149,13 +153,60 @@ impl NotStored {
     }
 }
 
-/// Writes what the log gets until its end, or the recorder's. Returns why a part is not on the disk.
-pub(super) async fn follow(
+/// Runs a future on a thread of its own that sleeps between two times to the millisecond: a timer of tokio's wakes it once more on
+/// the way to any time that is more than 64 ms off.
+#[derive(Default)]
+struct Alarm {
+    due: Cell<Option<Instant>>,
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Alarm {
+    /// Waits for a time; for ever without one. Is ready only below [`Alarm::block_on`].
+    async fn until(&self, due: Option<Instant>) {
+        future::poll_fn(|_| {
+            self.due.set(due);
+            match due {
+                Some(due) if due <= Instant::now() => Poll::Ready(()),
+                Some(_) | None => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            self.due.set(None);
+            if let Poll::Ready(done) = future.as_mut().poll(&mut task::Context::from_waker(&waker)) {
+                return done;
+            }
+            match self.due.get() {
+                Some(due) => thread::park_timeout(due.saturating_duration_since(Instant::now())),
+                None => thread::park(),
+            }
+        }
+    }
+}
+
+/// Writes what the log gets until its end, or the recorder's. Returns why a part is not on the disk. `until` waits for a time, for
+/// ever without one.
+pub(super) async fn follow<F: Future<Output = ()>>(
     mut follower: Follower,
     mut stopped: oneshot::Receiver<()>,
     mut writer: Writer,
     say: impl Fn(Event),
     log: Weak<Log>,
+    until: impl Fn(Option<Instant>) -> F,
 ) -> Result<(), NotStored> {
     let mut batch = Vec::new();
     let mut goes_on = true;
@@ -186,13 +237,6 @@ pub(super) async fn follow(
     }
     // A disk that refuses nothing but more of nothing costs nothing.
     writer.failure.filter(|_| !writer.held.is_empty()).map_or(Ok(()), Err)
-}
-
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Decides when to write what. Pure: the clock is an argument.
@@ -568,12 +612,12 @@ impl Tape {
         must_stay: bool,
         write: impl FnOnce(&mut TapeWriter<'_>) -> io::Result<()>,
     ) -> Result<u64, TapeError> {
-        let session = self.session.to_members();
+        let is_new = self.open()?.good_bytes == 0;
+        let first = is_new.then(|| self.session.to_members());
         let reel = self.open()?;
-        let is_new = reel.good_bytes == 0;
         Ok(reel.append(must_stay, |out| {
-            if is_new {
-                line::write(0, &session, out)?;
+            if let Some(first) = &first {
+                line::write(0, first, out)?;
             }
             write(out)
         })?)

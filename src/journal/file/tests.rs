@@ -314,7 +314,11 @@ async fn a_stream_is_written_at_its_looks_and_at_no_other_time() {
     let log = log_of(vec![Event::UserMessage(Message::user("x")), start("a", "text")]);
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let (writer, follower) = (Writer::new(tape(folder.path())), log.follow_settled(Position(0)));
-    let recorder = tokio::spawn(follow(follower, stopped, writer, |_| {}, Arc::downgrade(&log)));
+    let until = async |due: Option<Instant>| match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    };
+    let recorder = tokio::spawn(follow(follower, stopped, writer, |_| {}, Arc::downgrade(&log), until));
     let text = || fs::read_to_string(folder.path().join("s-1.jsonl")).unwrap_or_default();
     let tick = Duration::from_millis(1);
     for nth in 0..1800_u64 {

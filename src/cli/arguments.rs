@@ -155,12 +155,16 @@ impl Arguments {
         let mut line = line.to_vec();
         let is_command =
             |it: &OsString| definition.find_subcommand(it).is_some() || it.as_encoded_bytes().starts_with(b"-");
-        // `help me with this test` is a prompt.
         if let [_, first, rest @ ..] = line.as_slice()
             && first == "help"
-            && rest.first().is_some_and(|it| !is_command(it))
+            && let Some(topic) = rest.first()
         {
-            line.insert(1, "--".into());
+            if rest.len() == 1 && ["help", "--help", "-h"].iter().any(|it| topic == it) {
+                line.truncate(2);
+            } else if !is_command(topic) {
+                // `help me with this test` is a prompt.
+                line.insert(1, "--".into());
+            }
         }
         Self::from_arg_matches(&definition.try_get_matches_from(line)?)
     }
@@ -1465,6 +1469,7 @@ mod tests {
     fn help_takes_a_command_and_leaves_prose_alone() {
         for (line, prompt) in [
             ("help", None),
+            ("help help", None),
             ("help status", None),
             ("help config set", None),
             ("help me", Some("help me")),

@@ -173,11 +173,22 @@ fn the_retry_of_an_error_can_be_clicked() {
     click(&mut app, "tab, r, enter");
     assert!(app.sent().is_empty(), "a letter only marks");
     click(&mut app, "enter retry   esc");
-    assert!(
-        matches!(app.sent().as_slice(), [Command::Submit(_)]),
-        "{:?}",
-        app.sent()
-    );
+    let is_sent = matches!(app.sent().as_slice(), [Command::Submit(_)]);
+    assert!(is_sent, "{:?}", app.sent());
+}
+
+#[test]
+fn a_second_click_on_a_key_that_marks_does_what_it_says() {
+    let mut app = TestApp::new(80, 24);
+    begun(&mut app);
+    let error = json!({ "errorCode": "LLM_OVERLOADED", "source": "llm" });
+    app.events(document("1", "error", Some("Overloaded"), error));
+    ended(&mut app, FinishReason::Error);
+    click(&mut app, "tab, r, enter");
+    assert!(app.sent().is_empty(), "a letter only marks");
+    click(&mut app, "r, enter");
+    let is_sent = matches!(app.sent().as_slice(), [Command::Submit(_)]);
+    assert!(is_sent, "{:?}", app.sent());
 }
 
 #[test]

@@ -65,14 +65,21 @@ pub(super) fn footer_key(app: &App, cell: Position) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Presses a key by its printed name. Of `tab, r, enter` it is `r`, as the click has selected its document, and the mark says
-/// what Enter does; nothing for names of several keys.
+/// Presses a key by its printed name. Of `tab, r, enter` it is `r`, as the click has selected its document; what that has marked
+/// already, Enter does. Nothing for names of several keys.
 pub(super) fn press_key(app: &mut App, name: &str) -> Vec<Effect> {
-    let key = name.rsplit(", ").nth(1).unwrap_or(name);
-    match Chord::parse(key) {
-        Some(chord) => keys::key(app, KeyEvent::new(chord.code, chord.modifiers)),
-        None => Vec::new(),
+    let mut keys = name.rsplit(", ");
+    let last = keys.next().unwrap_or(name);
+    let letter = keys.next();
+    let Some(chord) = Chord::parse(letter.unwrap_or(last)) else {
+        return Vec::new();
+    };
+    let marked = app.questions.marked.clone();
+    let effects = keys::key(app, KeyEvent::new(chord.code, chord.modifiers));
+    if letter.is_some() && marked.is_some() && app.questions.marked == marked {
+        return keys::key(app, KeyCode::Enter.into());
     }
+    effects
 }
 
 /// Moves a list to the entry under the pointer; on the chosen entry it does what Enter does. An offer for the draft is taken

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     DocumentKind, Fold, Key, Leaf, RenderContext, copy, decision, elapsed_ms, error,
-    heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
+    heading::{Facts, Weight, first_line, gap, heading, line, path_heading, sign},
     second,
     value::{ValueFrame, member_rows, rows},
 };
@@ -18,7 +18,7 @@ use crate::{
         tool_label,
     },
     t,
-    text::{Role, Sanitized, Span, WordList, width::width},
+    text::{Role, Sanitized, Span, StyledLine, WordList, width::width},
 };
 
 /// Calls that are no tool's of the agent: their word, their subject and their names on the wire.
@@ -85,11 +85,21 @@ impl DocumentKind for ToolCall<'_> {
             sign("●", Role::Done)
         };
         let facts = facts(self, document, context, running);
-        let mut head = head(self, facts, failed, context);
+        let why = self.result.filter(|it| it.failed).and_then(|it| reason(it.data));
+        let why = why.map(|it| Span::new(it, Role::Error));
+        let why = why.as_ref().filter(|_| context.fold != Fold::Full);
+        let mut head = head(self, facts.clone(), why, context);
+        // A reason that would be cut has a row of its own.
+        let below = why.filter(|it| context.fold == Fold::Usual && !head.plain().contains(it.text.as_str()));
+        if below.is_some() {
+            head = self::head(self, facts, None, context);
+        }
+        let below = below.map(|it| line(std::slice::from_ref(it), Facts::default(), context.width));
         let because = match context.approval.map(Document::view) {
             Some(View::Clarification(it)) => decision::because(&it, 1, context),
             Some(_) | None => Vec::new(),
         };
+        let because: Vec<_> = below.into_iter().chain(because).collect();
         if context.fold == Fold::Folded || context.fold == Fold::Usual && because.is_empty() {
             return Leaf::line(glyph, head);
         }
@@ -216,17 +226,14 @@ fn progress(step: &Map<String, Value>) -> Sanitized {
     Sanitized::line(&format!("{count}{separator}{said}"))
 }
 
-fn head(call: &ToolCall<'_>, facts: Facts, failed: bool, look: &RenderContext<'_>) -> crate::text::StyledLine {
+fn head(call: &ToolCall<'_>, facts: Facts, why: Option<&Span>, look: &RenderContext<'_>) -> StyledLine {
     let title = title(call);
     let mut behind = Vec::new();
     if !title.behind.is_empty() {
         behind.push(Span::new(title.behind, Role::Text));
     }
-    if failed
-        && look.fold != Fold::Full
-        && let Some(reason) = call.result.and_then(|it| reason(it.data))
-    {
-        behind.push(Span::new(format!("  {reason}"), Role::Error));
+    if let Some(why) = why {
+        behind.extend([gap(2), why.clone()]);
     }
     let text = Span::new(title.text, Role::Text);
     // The path gives way to what stands behind it only as far as its name.

@@ -8,6 +8,23 @@ use super::*;
 use crate::protocol::View;
 
 #[test]
+fn the_reason_of_a_failure_has_a_row_of_its_own_where_it_would_be_cut() {
+    let failed = closed(
+        "tool_call",
+        None,
+        json!({
+            "toolName": "read_file", "arguments": { "target_file": "src/checkout/discounts/cart.rs" },
+            "result": { "error": "no such file or directory" },
+        }),
+    );
+    for (columns, rows) in [(100, 1), (36, 2)] {
+        let shown = picture(&failed, &look(columns));
+        assert!(shown.contains("no such file or directory"), "{columns}: {shown}");
+        assert_eq!(shown.trim_end().lines().count(), rows, "{columns}: {shown}");
+    }
+}
+
+#[test]
 fn calls_are_one_line() {
     let calls = [
         closed(

@@ -380,10 +380,10 @@ redo-finished = { $count ->
    *[other] Unterbrochenes Wiederholen abgeschlossen: { $count } Dateien
 }
 undo-finished-other = { $count ->
-    [one] Unterbrochenes Rückgängigmachen einer anderen Unterhaltung abgeschlossen: 1 Datei
-   *[other] Unterbrochenes Rückgängigmachen einer anderen Unterhaltung abgeschlossen: { $count } Dateien
+    [one] Unterbrochenes Rückgängigmachen eines anderen Gesprächs abgeschlossen: 1 Datei
+   *[other] Unterbrochenes Rückgängigmachen eines anderen Gesprächs abgeschlossen: { $count } Dateien
 }
-undo-unfinished-other = Ein unterbrochenes Rückgängigmachen einer anderen Unterhaltung kann nicht abgeschlossen werden
+undo-unfinished-other = Ein unterbrochenes Rückgängigmachen eines anderen Gesprächs kann nicht abgeschlossen werden
 undo-unchanged = nicht geändert, weil später bearbeitet: { $files }
 undo-is-cut = ein Rückgängigmachen wurde unterbrochen; `sheaf undo` schließt es ab
 done-unchanged = unverändert: { $what }
@@ -615,7 +615,7 @@ about-palette = alle Befehle durchsuchen
 hint-mouse = Maus
 about-mouse = `/mouse full` wählt aus, `wheel` scrollt nur, `off`: Das Terminal übernimmt die Maus
 hint-problems = Probleme
-about-problems = Probleme im Code dieser Unterhaltung und in den Einstellungen zeigen
+about-problems = Probleme im Code dieses Gesprächs und in den Einstellungen zeigen
 hint-todo = Todo
 about-todo = die aktuelle Todo-Liste zeigen
 hint-context = Kontext
@@ -866,7 +866,7 @@ action-no-mouse = unbekannter Mausmodus { $word }; nimm full, wheel oder off
 action-mouse-full = Maus full: scrollt, wählt aus und kopiert
 action-mouse-wheel = Maus wheel: scrollt nur; Shift wählt wie im Terminal aus
 action-mouse-off = Maus off: Das Terminal übernimmt sie
-action-no-problems = keine Probleme in den Dateien dieser Unterhaltung, auch nicht in den Einstellungen
+action-no-problems = keine Probleme in den Dateien dieses Gesprächs, auch nicht in den Einstellungen
 action-counting = zähle …
 action-sandbox-how = nimm /sandbox, /sandbox guard oder /sandbox strict
 action-permissions-how = nimm /permissions oder /permissions reset
@@ -1470,7 +1470,10 @@ news-problems = { $count ->
 
 message-build = { $plan } bauen
 message-build-edited = { $plan } wie bearbeitet bauen
-message-instructions = Anweisungen, { $count } Zeilen
+message-instructions = { $count ->
+    [one] Anweisungen, 1 Zeile
+   *[other] Anweisungen, { $count } Zeilen
+}
 message-with-plan = mit deinem bearbeiteten Plan
 pasted-lines = { $count } Zeilen eingefügt
 pasted-characters = { $count } Zeichen eingefügt

@@ -17,12 +17,12 @@ composer-on-plan = Keys go to the plan.  tab returns here
 composer-on-transcript = Keys go to the transcript.  tab returns here
 welcome-other-keys = Also found keys for { $names }. /model switches; to keep one: sheaf config set provider NAME
 composer-rest = { $count ->
-    [one] 1 row more ↓
-   *[other] { $count } rows more ↓
+    [one] 1 more row ↓
+   *[other] { $count } more rows ↓
 }
 composer-rest-above = { $count ->
-    [one] 1 row more ↑
-   *[other] { $count } rows more ↑
+    [one] 1 more row ↑
+   *[other] { $count } more rows ↑
 }
 composer-unseen = { $count } new ↓
 composer-shell = runs in the sandbox
@@ -1473,7 +1473,10 @@ news-problems = { $count ->
 
 message-build = Build { $plan }
 message-build-edited = Build { $plan } as edited
-message-instructions = instructions, { $count } lines
+message-instructions = { $count ->
+    [one] instructions, 1 line
+   *[other] instructions, { $count } lines
+}
 message-with-plan = with your edited plan
 pasted-lines = pasted { $count } lines
 pasted-characters = pasted { $count } characters

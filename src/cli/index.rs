@@ -113,11 +113,15 @@ fn status(base: &CliContext, as_json: bool) -> Result<u8> {
         say(&format!("{status}\n"));
         return Ok(code::OK);
     }
+    let count = |count: usize, word: &str| {
+        let ending = if count == 1 { "" } else { "s" };
+        format!("{} {word}{ending}", figure::grouped(count as u64))
+    };
     let mut lines = vec![format!(
-        "workspace  {}\n           {} files, {} chunks of code and text",
+        "workspace  {}\n           {}, {} of code and text",
         shown_path(&base.workspace),
-        figure::grouped(surveyed.files.len() as u64),
-        figure::grouped(survey.len() as u64)
+        count(surveyed.files.len(), "file"),
+        count(survey.len(), "chunk")
     )];
     if !(surveyed.is_whole && survey.is_whole()) {
         lines.push("           not all files could be read: there are too many".to_owned());
@@ -167,7 +171,7 @@ fn build(base: &CliContext) -> Result<u8> {
         Ok(Some(embeddings)) => embeddings,
         Ok(None) => {
             complain(&format!(
-                "there is no model that makes vectors\n  sheaf index model install {}   installs one on this machine\n  \
+                "no embedding model is installed or configured\n  sheaf index model install {}   installs one on this machine\n  \
                  sheaf config set roles.embed openai/text-embedding-3-small   uses a server",
                 KNOWN_MODELS[0].name
             ));
@@ -340,7 +344,7 @@ fn list(base: &CliContext) -> u8 {
 fn install(base: &CliContext, name: &str, from: Option<&Path>) -> Result<u8> {
     if !embedding::is_name(name) {
         complain(&format!(
-            "`{name}` is no name for a model: letters, digits, `.`, `_` and `-` are"
+            "invalid model name `{name}`: use letters, digits, `.`, `_` and `-`"
         ));
         return Ok(code::USAGE);
     }

@@ -26,6 +26,10 @@ pub fn run(asked: &Search) -> Result<u8> {
     // The program ends with the answer: nothing happens in the background.
     base.settings.index.background = false;
     let question = asked.question.join(" ");
+    if question.trim().is_empty() {
+        complain("the question is empty; ask as you would ask a person: sheaf search \"where are prices rounded?\"");
+        return Ok(code::USAGE);
+    }
     let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;

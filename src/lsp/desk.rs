@@ -415,7 +415,7 @@ impl Desk {
         }
         let left_out = std::mem::take(&mut unseen.left_out);
         if !left_out.is_empty() {
-            let why = format!("{} is not told of so many files at once", found.name);
+            let why = format!("too many files at once for {}", found.name);
             comparison.unchecked.entry(why).or_default().extend(left_out);
         }
         if unseen.files.is_empty() && unseen.others.is_empty() {

@@ -182,7 +182,7 @@ impl Host {
             "ping" => Ok(json!({})),
             "roots/list" => Ok(self.roots_list()),
             "elicitation/create" => self.ask(params).await,
-            _ => Err((-32601, "this client does not do that")),
+            _ => Err((super::message::RpcError::METHOD, "this client does not do that")),
         }
     }
 

@@ -294,7 +294,7 @@ fn a_run_makes_at_most_20_requests_without_a_persons_message_and_says_so() {
             let err = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{err}");
             assert!(
-                err.contains("20 requests to the gateway for one message are the limit"),
+                err.contains("reached the limit of 20 requests to the gateway for one message"),
                 "{err}"
             );
             let (messages, answers) = (gateway.count("/completions"), gateway.count("/input"));
@@ -314,7 +314,7 @@ fn a_run_makes_at_most_20_requests_without_a_persons_message_and_says_so() {
         "{err}"
     );
     assert!(
-        err.contains("20 requests to the gateway for one message are the limit"),
+        err.contains("reached the limit of 20 requests to the gateway for one message"),
         "{err}"
     );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::{bench::Bench, pty::Start};
+use crate::{bench::Bench, pty::Start, say};
 
 /// The files of a repository that others have written, by their paths.
 const REPOSITORY: &[(&str, &str)] = &[
@@ -81,6 +81,15 @@ fn said(request: &Value, role: &str) -> String {
 fn tools(request: &Value) -> Vec<&str> {
     let tools = request["tools"].as_array().into_iter().flatten();
     tools.filter_map(|it| it["function"]["name"].as_str()).collect()
+}
+
+/// Returns true, and says so, where no command can run.
+fn is_without_sandbox(told: &str) -> bool {
+    let is_missing = told.contains("there is no sandbox here");
+    if is_missing {
+        say("\nSKIPPED: there is no sandbox here, and without one no hook runs\n");
+    }
+    is_missing
 }
 
 #[test]
@@ -226,7 +235,7 @@ fn hooks_of_both_programs_guard_calls() {
             ("write", json!({ "file_path": "new.txt", "contents": "hello\n" })),
         ],
     );
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(results[0].contains("the network is off"), "{results:?} {told}");
@@ -264,7 +273,7 @@ fn the_document_of_a_call_has_the_hooks_that_ran_for_it() {
     last.says("Done.");
     last.finish();
     let output = child.wait_with_output().expect("it ends");
-    if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
+    if is_without_sandbox(&String::from_utf8_lossy(&output.stderr)) {
         return;
     }
     let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -316,7 +325,7 @@ fn a_guard_judges_what_another_hook_has_made_of_a_call() {
     bench.write("home/.claude/settings.json", &file.to_string());
     let run = json!({ "command": "echo before", "is_background": false });
     let (results, told) = calls(&bench, &["--no-session", "--force"], &[("run_terminal_cmd", run)]);
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(results[0].contains("nothing is made"), "{results:?} {told}");
@@ -362,7 +371,7 @@ fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
     asked.says("Hello.");
     asked.finish();
     let output = child.wait_with_output().expect("it ends");
-    if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
+    if is_without_sandbox(&String::from_utf8_lossy(&output.stderr)) {
         return;
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Hello.\n");
@@ -382,7 +391,7 @@ fn a_prompt_that_a_hook_blocks_is_not_sent() {
         .wait_with_output()
         .expect("it ends");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(!output.status.success() && told.contains("no passwords"), "{told}");
@@ -400,7 +409,7 @@ fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
     bench.model.asked().calls(&[("write", write)]);
     let output = child.wait_with_output().expect("it ends");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(!bench.folder.path().join("work/made.txt").exists(), "{told}");
@@ -587,7 +596,7 @@ fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
             ("read_file", json!({ "target_file": "README.md" })),
         ],
     );
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(results[0].contains("never here"), "{results:?} {told}");
@@ -606,7 +615,7 @@ fn all_hooks_of_an_occasion_share_one_sandbox() {
         &["--trust", "--no-session"],
         &[("list_dir", json!({ "target_directory": "." }))],
     );
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     let seen: BTreeSet<String> = (0..50).map(|at| bench.read(&format!("work/{at}.seen"))).collect();
@@ -629,7 +638,7 @@ fn a_project_cannot_end_the_hooks_of_the_user() {
         &["--trust", "--no-session"],
         &[("list_dir", json!({ "target_directory": "." }))],
     );
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(results[0].contains("the guard lives"), "{results:?} {told}");
@@ -655,7 +664,7 @@ fn files_that_a_hook_changed_are_undone_with_the_turn() {
             ),
         ],
     );
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(results[1].contains("before"), "{results:?}");
@@ -698,7 +707,7 @@ fn whatever_a_hook_in_the_sandbox_does_there_is_an_answer() {
     asked.finish();
     let output = child.wait_with_output().expect("it ends");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     for (command, line) in cases {
@@ -719,7 +728,7 @@ fn a_hook_that_ends_its_sandbox_is_broken_and_closed_where_it_should_be() {
         .wait_with_output()
         .expect("it ends");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    if told.contains("there is no sandbox here") {
+    if is_without_sandbox(&told) {
         return;
     }
     assert!(told.contains("ended by signal 9; it counts as a no"), "{told}");

@@ -9,7 +9,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -248,7 +251,10 @@ impl Lints {
     /// The report about all that a step has changed; an empty one where checking takes longer than a moment.
     pub async fn after(self, known: KnownMistakes) -> CheckReport {
         self.begin_step();
-        let (send, said) = oneshot::channel();
+        let (send, mut said) = oneshot::channel();
+        // Whoever sets it reports: what is told counts, and is told once.
+        let is_told = Arc::new(AtomicBool::new(false));
+        let is_told_here = Arc::clone(&is_told);
         let lints = self.clone();
         let wait = self.0.context.settings.agent.lint_wait;
         let runtime = tokio::runtime::Handle::current();
@@ -265,7 +271,7 @@ impl Lints {
             runtime.block_on(async {
                 // Who did not wait so long hears of it with the next message.
                 let say = |report: ChangeReport| {
-                    if !send.is_closed() {
+                    if !is_told_here.swap(true, Ordering::AcqRel) {
                         drop(send.send(lints.report(&report)));
                     }
                 };
@@ -278,7 +284,11 @@ impl Lints {
             });
         };
         tokio::task::spawn_blocking(run);
-        let report = tokio::time::timeout(wait, said).await.ok().and_then(Result::ok);
+        let report = match tokio::time::timeout(wait, &mut said).await {
+            Ok(report) => report.ok(),
+            Err(_) if is_told.swap(true, Ordering::AcqRel) => said.await.ok(),
+            Err(_) => None,
+        };
         report.unwrap_or_else(|| {
             self.report(&ChangeReport {
                 unchecked: Unchecked::from([("the check has not ended in time".to_owned(), BTreeSet::new())]),

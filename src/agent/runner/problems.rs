@@ -114,7 +114,7 @@ pub async fn find(sources: Sources) -> ProblemsReport {
     let missed: Vec<&PathBuf> = files.iter().filter(is_missed).collect();
     if !missed.is_empty() {
         unchecked.push(format!(
-            "nothing looks at them here ({})",
+            "no checker or language server for them ({})",
             read_lints::listed(missed, place)
         ));
     }
@@ -150,12 +150,15 @@ mod tests {
             known: Vec::new(),
         };
         let unchecked = find(sources()).await.unchecked;
-        assert_eq!(unchecked, ["nothing looks at them here (a.py, b.py, notes.md)"]);
+        assert_eq!(
+            unchecked,
+            ["no checker or language server for them (a.py, b.py, notes.md)"]
+        );
         let looked_at = BTreeMap::from([(files[0].clone(), Vec::new())]);
         let later = SystemTime::now() + Duration::from_secs(1);
         findings.take_all(&BTreeMap::from([("ty".to_owned(), looked_at)]), later);
         let report = find(sources()).await;
-        assert_eq!(report.unchecked, ["nothing looks at them here (b.py)"]);
+        assert_eq!(report.unchecked, ["no checker or language server for them (b.py)"]);
         assert_eq!(report.problems.len(), 0);
         let all: BTreeSet<_> = files.into_iter().filter(|it| findings.has_checked(it)).collect();
         assert_eq!(all, BTreeSet::from([root.join("a.py")]));

@@ -380,9 +380,9 @@ impl Driver {
         let is_over = !self.settings.is_attended && self.server.requests > MAX_UNATTENDED_REQUESTS;
         is_over.then(|| Failure {
             code: "MAX_TURNS".to_owned(),
-            message: format!("{MAX_UNATTENDED_REQUESTS} requests to the gateway for one message are the limit"),
+            message: format!("reached the limit of {MAX_UNATTENDED_REQUESTS} requests to the gateway for one message"),
             source: "client".to_owned(),
-            details: "it asks or fails again and again, and nobody watches".to_owned(),
+            details: "the gateway asks or fails again and again, and nobody is there to answer".to_owned(),
         })
     }
 

@@ -89,7 +89,7 @@ pub(super) fn settle_check(metadata: &mut Map<String, Value>) -> bool {
     if !is_pending(metadata) {
         return false;
     }
-    metadata.insert(CHECKED.to_owned(), unchecked(&["the answer ended before"]));
+    metadata.insert(CHECKED.to_owned(), unchecked(&["the answer ended first"]));
     true
 }
 

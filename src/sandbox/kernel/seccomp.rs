@@ -157,8 +157,8 @@ fn pairs() -> Result<Vec<SeccompRule>, Error> {
     ])
 }
 
-/// The calls that change limits and priorities of another process, where no namespace hides it: those that name a process which is
-/// not the caller, or a user.
+/// The calls that change limits and priorities of a process by its number, or of a user's, where no namespace hides others. A filter
+/// cannot tell the caller's own number from that of another process.
 fn on_others() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, Error> {
     const IOPRIO_WHO_USER: u64 = 3;
     let names_other = |argument: u8| rule(&[(argument, Width::Dword, Is::Ne, 0)]);

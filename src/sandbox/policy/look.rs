@@ -34,6 +34,8 @@ pub struct Look {
     pub git_elsewhere: BTreeSet<PathBuf>,
     /// Not all was found that git's configuration names, or that the user's settings hide.
     pub is_configuration_partial: bool,
+    /// Not all links in the folders of the user's settings were found.
+    pub is_user_partial: bool,
 }
 
 /// A link by which its target is hidden or protected.
@@ -82,7 +84,9 @@ impl Look {
     /// The first limit that was reached. `None`: everything was seen.
     pub fn limit(&self) -> Option<LookLimit> {
         let of_configuration = self.is_configuration_partial.then_some(LookLimit::Configuration);
-        self.surveys.iter().find_map(|it| it.1.limit).or(of_configuration)
+        let of_user = self.is_user_partial.then_some(LookLimit::Settings);
+        let of_folders = self.surveys.iter().find_map(|it| it.1.limit);
+        of_folders.or(of_configuration).or(of_user)
     }
 
     /// Returns true if a path, or a folder on the way to it, decides what runs because something names it.

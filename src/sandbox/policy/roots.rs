@@ -122,7 +122,7 @@ impl Ground {
         let hidden = surveys.iter().flat_map(|it| &it.1.hidden_links);
         let mut links: Vec<_> = hidden.filter_map(|it| Link::read(it, true, &roots)).collect();
         let by_name = surveys.iter().flat_map(|it| &it.1.protected_links);
-        let (of_user, is_user_cut) = user_links(&self.own, self.home.as_deref());
+        let (of_user, is_user_partial) = user_links(&self.own, self.home.as_deref());
         let seeds = by_name.chain(&of_git.paths).cloned().chain(of_user);
         let (kept, is_elsewhere_cut) = self.links_from(seeds.collect(), &surveys);
         let mut named = of_git.paths;
@@ -143,7 +143,8 @@ impl Ground {
             missing,
             elsewhere,
             git_elsewhere,
-            is_configuration_partial: of_git.is_partial || is_elsewhere_cut || is_elsewhere_partial || is_user_cut,
+            is_configuration_partial: of_git.is_partial || is_elsewhere_cut || is_elsewhere_partial,
+            is_user_partial,
         });
         if let Some(limit) = look.limit() {
             tracing::warn!(?limit, "not every file that should be protected was found");

@@ -57,6 +57,8 @@ pub enum LookLimit {
     Errors,
     /// Not all could be found that git's configuration or the user's settings name.
     Configuration,
+    /// There are more files in the user's own settings folders than are looked at.
+    Settings,
 }
 
 impl LookLimit {
@@ -67,6 +69,7 @@ impl LookLimit {
             Self::Time => "it takes too long to look at all files",
             Self::Errors => "a file or folder of the workspace cannot be read",
             Self::Configuration => "a git configuration here, or what it names, cannot be read",
+            Self::Settings => "your own settings folders (`~/.claude`, `~/.cursor`, …) have too many files",
         }
     }
 
@@ -74,7 +77,7 @@ impl LookLimit {
     pub const fn hides_names(self) -> bool {
         match self {
             Self::Entries | Self::Time | Self::Errors => true,
-            Self::Ignored | Self::Configuration => false,
+            Self::Ignored | Self::Configuration | Self::Settings => false,
         }
     }
 }

@@ -432,10 +432,10 @@ fn a_command_is_allowed_only_once_all_of_it_was_on_the_screen() {
         desk.picture()
     );
     // The rest is counted, and shown before it can be allowed.
-    assert!(desk.shows("rows more ↓"), "{}", desk.picture());
+    assert!(desk.shows("more rows ↓"), "{}", desk.picture());
     desk.later(1000);
     let mut presses = 0;
-    while desk.shows("more ↓") {
+    while desk.shows("↓") {
         desk.keys("<alt+y>");
         presses += 1;
         assert_eq!(answers(&desk), 0, "there is more: {}", desk.picture());
@@ -493,7 +493,7 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
     desk.events(begun());
     desk.events([long_command()]);
     desk.picture();
-    assert!(desk.shows("rows more ↓"), "{}", desk.picture());
+    assert!(desk.shows("more rows ↓"), "{}", desk.picture());
     let footer = desk.picture().lines().last().unwrap_or_default().to_owned();
     assert!(
         ["alt+y", "alt+n", "f1"].iter().all(|it| footer.contains(it)),
@@ -502,7 +502,7 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
     // The card is shown to its end: what was not seen is above.
     desk.keys("<tab>");
     assert!(
-        desk.shows("rows more ↑") && !desk.shows("rows more ↓"),
+        desk.shows("more rows ↑") && !desk.shows("more rows ↓"),
         "{}",
         desk.picture()
     );

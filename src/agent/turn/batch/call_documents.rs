@@ -290,7 +290,7 @@ impl Running {
     pub fn leave_unchecked(&mut self) {
         self.calls.is_checking = false;
         let made = std::mem::take(&mut self.calls.made);
-        self.say_checks(made, Some(unchecked(&["it was not waited for"])));
+        self.say_checks(made, Some(unchecked(&["it was stopped before the check ended"])));
     }
 
     fn say_checks(&mut self, made: Vec<MadeChange>, checked: Option<Value>) {

@@ -250,7 +250,8 @@ fn the_changes_of_a_step_are_looked_at_together_once_all_calls_are_done() {
     let mut talk = begin();
     let end = talk.says(Input::Cancel);
     assert_eq!(
-        end.matches(r#""unchecked":["it was not waited for"]"#).count(),
+        end.matches(r#""unchecked":["it was stopped before the check ended"]"#)
+            .count(),
         2,
         "{end}"
     );

@@ -57,7 +57,7 @@ fn a_change_says_how_it_was_checked_and_no_more_than_is_known() {
     response.apply(&Event::Done(Done::default()), 1);
     let found = change_check(&response.documents[0].metadata).expect("a check");
     assert_eq!((found.is_pending, found.is_checked), (false, false));
-    assert_eq!(found.unchecked, ["the answer ended before"]);
+    assert_eq!(found.unchecked, ["the answer ended first"]);
 }
 
 #[test]

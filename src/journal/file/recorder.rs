@@ -32,7 +32,7 @@ use crate::{
     protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Title, Turn},
 };
 
-/// Time between two looks for deltas, and the longest that one waits for others: it is written at the first look after it came, so a
+/// Time from one look for deltas to the next, however long writing takes: what came after the one is written by the other, so a
 /// killed program loses at most what it printed in its last tenth of a second.
 pub(super) const HOLD: Duration = Duration::from_millis(90);
 
@@ -150,7 +150,7 @@ impl NotStored {
 }
 
 /// Writes what the log gets until its end, or the recorder's. Returns why a part is not on the disk.
-async fn follow(
+pub(super) async fn follow(
     mut follower: Follower,
     mut stopped: oneshot::Receiver<()>,
     mut writer: Writer,
@@ -163,7 +163,7 @@ async fn follow(
         tokio::select! {
             more = follower.next(&mut batch) => goes_on = more,
             // Nobody wakes us for pieces: while an answer comes we look for ourselves.
-            () = until(writer.look_again(Instant::now())) => {
+            () = until(writer.look_again()) => {
                 follower.take(&mut batch);
             }
             _ = &mut stopped => {
@@ -171,12 +171,9 @@ async fn follow(
                 goes_on = false;
             }
         }
-        writer.take(&mut batch, Instant::now());
-        let notice = if goes_on {
-            writer.write(Instant::now())
-        } else {
-            writer.write_all()
-        };
+        let now = tokio::time::Instant::now().into_std();
+        writer.take(&mut batch, now);
+        let notice = if goes_on { writer.write(now) } else { writer.write_all() };
         if let Some(notice) = notice {
             say(Event::Notice(notice));
         }
@@ -300,8 +297,10 @@ impl Writer {
     }
 
     /// When to look for pieces; `None` while no answer is on its way.
-    pub(super) fn look_again(&self, now: Instant) -> Option<Instant> {
-        self.due().or_else(|| self.is_answering.then(|| now + HOLD))
+    pub(super) fn look_again(&self) -> Option<Instant> {
+        // From the last look on and not from its end: what came while the disk was written to waits already.
+        let next = self.looked_at.filter(|_| self.is_answering).map(|it| it + HOLD);
+        self.due().or(next)
     }
 
     /// Returns the time at which unwritten entries must be written. `None` if there are none, or after a disk error.

@@ -160,6 +160,78 @@ fn documents_are_the_folded_answer() {
     assert_eq!(answer["usage"]["totalTokens"], 15);
 }
 
+/// Text that is too long for memory is printed out of a file: as it would be if it were short.
+#[test]
+fn an_answer_of_any_length_has_the_same_form() {
+    let formats: [(&str, &[&str]); 5] = [
+        ("json", &[]),
+        ("stream-json", &[]),
+        ("stream-json", &["--stream-partial-output"]),
+        ("events", &[]),
+        ("documents", &[]),
+    ];
+    // Each time something else has to be escaped: nothing, single characters, all but plain ones.
+    for piece in ["grüße \"x\"\n", "a\u{9b}2Jb \u{202e}c\n", "ab\u{200d} cd\n"] {
+        for (format, options) in formats {
+            let printed = |count: usize| {
+                let model = Model::with([Script::Says(vec![piece.repeat(count / 8); 8], Duration::ZERO)]);
+                let home = home();
+                let mut command = with_model(home.path(), &model);
+                command.args(["-p", "x", "--output-format", format]).args(options);
+                let (out, err, code) = texts(&run(command));
+                assert_eq!(code, Some(0), "{format}: {err}");
+                let values = serde_json::Deserializer::from_str(&out).into_iter::<Value>();
+                let values: Vec<_> = values.collect::<Result<_, _>>().expect("it is JSON");
+                let again = values.iter().map(|it| {
+                    let text = match format {
+                        "documents" => serde_json::to_string_pretty(it).expect("it is JSON"),
+                        _ => it.to_string(),
+                    };
+                    sheaf::print::harmless(text + "\n").into_string()
+                });
+                assert!(again.collect::<String>() == out, "{format} of {count}: {:.300}", out);
+                values
+            };
+            let whole = |it: &Value| {
+                it.as_str()
+                    .is_some_and(|it| it.trim_end() == piece.repeat(LONG).trim_end())
+            };
+            let (short, long) = (printed(8), printed(LONG));
+            let found = long.iter().map(|it| count(it, &whole)).sum::<usize>();
+            // The agent's text, and Cursor's line of it before the result.
+            let wanted = if format == "stream-json" { 2 } else { 1 };
+            assert_eq!(found, wanted, "{format}");
+            let last = |it: &[Value]| it.last().map(shape);
+            assert_eq!(last(&short), last(&long), "{format}");
+        }
+    }
+}
+
+/// Repetitions of a piece that are too long for memory: 4 MiB and more.
+const LONG: usize = 640_000;
+
+/// Counts the strings in a value that are what is looked for.
+fn count(value: &Value, is_it: &impl Fn(&Value) -> bool) -> usize {
+    let here = usize::from(is_it(value));
+    match value {
+        Value::Array(values) => values.iter().map(|it| count(it, is_it)).sum::<usize>() + here,
+        Value::Object(members) => members.values().map(|it| count(it, is_it)).sum::<usize>() + here,
+        _ => here,
+    }
+}
+
+/// The names in a value, in their order.
+fn shape(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, it)| format!("{name}{}", shape(it)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(" "))
+        }
+        Value::Array(values) => values.iter().map(shape).collect(),
+        _ => String::new(),
+    }
+}
+
 #[test]
 fn what_a_model_sends_does_nothing_to_a_terminal() {
     let home = home();

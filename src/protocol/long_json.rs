@@ -41,16 +41,20 @@ impl LongJson {
         self
     }
 
-    /// Changes the value around the texts. Their pointers stay.
-    pub fn map(self, change: impl FnOnce(Value) -> Value) -> Self {
+    /// Changes the value around the texts, which is then at `pointer`.
+    pub fn map(self, pointer: &str, change: impl FnOnce(Value) -> Value) -> Self {
+        let texts = self.texts.into_iter();
         Self {
             value: change(self.value),
-            texts: self.texts,
+            texts: texts.map(|(below, text)| (format!("{pointer}{below}"), text)).collect(),
         }
     }
 
     /// Formats it on one line, in a file if it is long.
     pub fn to_text(&self) -> LongText {
+        if self.texts.is_empty() {
+            return self.value.to_string().into();
+        }
         text_of(|out| serde_json::to_writer(out, self))
     }
 

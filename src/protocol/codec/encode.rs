@@ -227,7 +227,7 @@ pub fn answer(response: &Response, identity: &Identity) -> LongJson {
         response.mode,
         response.origin.created.as_deref(),
     );
-    response.to_long_json().map(|it| {
+    response.to_long_json().map("", |it| {
         if let Value::Object(members) = it {
             add(&mut whole, &members);
         }

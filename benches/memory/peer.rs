@@ -30,6 +30,8 @@ pub struct Script {
     pub piece: String,
     /// True if pieces come a few at a time, as a model writes them; false for all at once.
     pub is_paced: bool,
+    /// True if a model thinks the pieces, and then says one.
+    pub is_thought: bool,
     /// True if an answer stays open after its last piece until [`Peer::release`].
     pub is_held: bool,
 }
@@ -125,8 +127,11 @@ impl State {
             (self.script.piece.as_str(), self.script.pieces)
         };
         let text = chunk(&json!({ "content": piece }), None);
+        let thought = chunk(&json!({ "reasoning_content": piece }), None);
         for nth in 1..=pieces {
-            out.write_all(text.as_bytes()).ok()?;
+            let is_thought = self.script.is_thought && nth < pieces;
+            out.write_all(if is_thought { &thought } else { &text }.as_bytes())
+                .ok()?;
             self.pace(nth, out)?;
         }
         self.hold(out)?;

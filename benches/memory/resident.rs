@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_mins(20);
 const LOOK: Duration = Duration::from_millis(2);
 /// Interval between two looks at something that takes long.
 const REST: Duration = Duration::from_millis(50);
+/// Path of the documents protocol.
+const CHAT: &str = "/api/v1/chat/completions";
 const TOKEN: &str = "a-token-of-more-than-22-characters";
 
 fn program() -> PathBuf {
@@ -134,6 +136,7 @@ fn long(documents: usize, bytes: usize) -> Script {
         pieces: bytes >> 10,
         piece: words(1 << 10),
         is_paced: false,
+        is_thought: false,
         is_held: false,
     }
 }
@@ -163,12 +166,17 @@ fn command(home: &Home, variables: Vec<(&'static str, String)>) -> Command {
     command
 }
 
-/// The peak of an answer that is printed.
-fn printed(script: Script, is_gateway: bool) -> u64 {
-    let least = script.documents * script.pieces * (script.piece.len() - 1);
+/// The peak of an answer that is printed with some options.
+fn printed(script: Script, is_gateway: bool, options: &[&str]) -> u64 {
+    let said = if script.is_thought && !options.contains(&"--thinking") {
+        1
+    } else {
+        script.pieces
+    };
+    let least = script.documents * said * (script.piece.len() - 1);
     let (home, peer) = (Home::new(), Peer::start(script));
     let mut command = command(&home, towards(&peer, is_gateway));
-    command.args(["-p", "tell me"]).stdout(Stdio::piped());
+    command.args(["-p", "tell me"]).args(options).stdout(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let peak = Peak::of(child.id());
     let mut out = child.stdout.take().expect("it is piped");
@@ -313,10 +321,17 @@ impl Serve {
     }
 
     fn ask(&self) -> TcpStream {
+        self.ask_at(CHAT, true)
+    }
+
+    fn ask_at(&self, path: &str, is_stream: bool) -> TcpStream {
         let mut socket = TcpStream::connect(self.address).expect("it listens");
-        let body = r#"{"messages":[{"role":"user","content":"tell me"}],"stream":true}"#;
+        let messages = if path == "/v1/responses" { "input" } else { "messages" };
+        let body = format!(
+            r#"{{"model":"scripted","max_tokens":9,"{messages}":[{{"role":"user","content":"tell me"}}],"stream":{is_stream}}}"#
+        );
         let request = format!(
-            "POST /api/v1/chat/completions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
@@ -345,6 +360,27 @@ impl Drop for Serve {
     }
 }
 
+/// The peak of `serve` in front of a model for an answer that is read.
+fn served(script: Script, path: &str, is_stream: bool) -> u64 {
+    let said = if script.is_thought { 1 } else { script.pieces };
+    let least = said * (script.piece.len() - 1);
+    let peer = Peer::start(script);
+    let serve = Serve::start(&peer, false);
+    let peak = Peak::of(serve.child.id());
+    let mut socket = serve.ask_at(path, is_stream);
+    let (mut some, mut count) = (vec![0; 1 << 16], 0);
+    while let Ok(read @ 1..) = socket.read(&mut some) {
+        count += read;
+    }
+    assert!(
+        count >= least,
+        "{count} of {least} bytes came: {:?}",
+        String::from_utf8_lossy(&some[..count.min(999)])
+    );
+    drop(serve);
+    peak.last()
+}
+
 /// Resident memory once nothing more is given back, as while an answer lasts.
 fn resident_at_rest(pid: u32) -> u64 {
     /// Looks without a change; the program gives back what is free after three seconds.
@@ -368,6 +404,7 @@ fn stream_cost(pieces: usize, is_gateway: bool) -> u64 {
         pieces,
         piece: "word ".to_owned(),
         is_paced: true,
+        is_thought: false,
         is_held: true,
     });
     let serve = Serve::start(&peer, is_gateway);
@@ -405,8 +442,48 @@ fn an_answer_of_64_mib(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {
         // The last kilobyte is left for what surrounds it: a document of more than 64 MiB ends.
         let script = || long(1, (64 << 20) - (1 << 10));
-        judge("an answer of 64 MiB, printed", printed(script(), false), 128 * MB);
+        let formats: [&[&str]; 6] = [
+            &["--output-format", "text"],
+            &["--output-format", "json"],
+            &["--output-format", "stream-json"],
+            &["--output-format", "stream-json", "--stream-partial-output"],
+            &["--output-format", "events"],
+            &["--output-format", "documents"],
+        ];
+        for options in formats {
+            let what = format!("an answer of 64 MiB, printed with {}", options.join(" "));
+            judge(&what, printed(script(), false, options), 128 * MB);
+        }
         judge("an answer of 64 MiB, on the screen", shown(script(), false), 128 * MB);
+        for path in [CHAT, "/v1/chat/completions", "/v1/messages", "/v1/responses"] {
+            for is_stream in [true, false] {
+                let what = if is_stream { "as a stream" } else { "at once" };
+                let peak = served(script(), path, is_stream);
+                judge(&format!("an answer of 64 MiB, served {what} at {path}"), peak, 128 * MB);
+            }
+        }
+    });
+}
+
+/// Thinking of 64 MiB: 128 MB is the most that may be resident.
+#[divan::bench(sample_count = 1, sample_size = 1)]
+fn thinking_of_64_mib(bencher: Bencher<'_, '_>) {
+    bencher.bench_local(|| {
+        let script = || Script {
+            is_thought: true,
+            ..long(1, (64 << 20) - (1 << 10))
+        };
+        let formats: [&[&str]; 3] = [
+            &["--output-format", "text"],
+            &["--output-format", "json"],
+            &["--output-format", "stream-json"],
+        ];
+        for options in formats {
+            let what = format!("thinking of 64 MiB, printed with {}", options.join(" "));
+            judge(&what, printed(script(), false, options), 128 * MB);
+        }
+        judge("thinking of 64 MiB, on the screen", shown(script(), false), 128 * MB);
+        judge("thinking of 64 MiB, served", served(script(), CHAT, true), 128 * MB);
     });
 }
 
@@ -418,7 +495,7 @@ fn documents_of_60_mb(bencher: Bencher<'_, '_>, count: usize) {
         let limit = if count == 1 { 128 * MB } else { 192 * MB };
         judge(
             &format!("{count} documents of 60 MB, printed"),
-            printed(script(), true),
+            printed(script(), true, &[]),
             limit,
         );
         judge(

@@ -373,6 +373,13 @@ impl ReadLimit {
         bytes: usize::MAX,
     };
 
+    fn some(most: NonZeroUsize) -> Self {
+        Self {
+            entries: most.get(),
+            bytes: BATCH_BYTES,
+        }
+    }
+
     /// Adds entries to `found`. Returns the last one if the limit was reached.
     fn fill(self, entries: impl Iterator<Item = Readable>, found: &mut Vec<Readable>) -> Option<Position> {
         let mut left = self;
@@ -628,11 +635,12 @@ impl Follower {
     /// Like [`Self::next`], but returns at most `most` entries and about `BATCH_BYTES` of text at a time, for readers that
     /// may stall on a batch.
     pub async fn next_some(&mut self, most: NonZeroUsize, batch: &mut Vec<Arc<Entry>>) -> bool {
-        let limit = ReadLimit {
-            entries: most.get(),
-            bytes: BATCH_BYTES,
-        };
-        self.next_within(limit, batch).await
+        self.next_within(ReadLimit::some(most), batch).await
+    }
+
+    /// Adds entries that are there now to `batch`, without waiting: as many as [`Self::next_some`].
+    pub fn take_some(&mut self, most: NonZeroUsize, batch: &mut Vec<Arc<Entry>>) -> bool {
+        self.take_within(ReadLimit::some(most), batch)
     }
 
     async fn next_within(&mut self, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {

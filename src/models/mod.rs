@@ -25,6 +25,7 @@ pub mod roles;
 pub mod script;
 mod tap;
 mod text_tool_calls;
+mod thought;
 mod tool_pairing;
 
 use std::{

@@ -334,7 +334,7 @@ impl Exchange {
             peer: self.name.clone(),
         }))
         .await;
-        let asked = match self.question(request).await {
+        let asked = match Box::pin(self.question(request)).await {
             Ok(asked) => asked,
             Err(trouble) => return Outcome::Failed(trouble, Vec::new(), Seen::Nothing),
         };
@@ -360,7 +360,9 @@ impl Exchange {
         match opened {
             Ok(response) if response.status.is_success() => {
                 out.give(waiting).await;
-                let id = request_id(&response.headers);
+                let client::Response { headers, body, .. } = response;
+                let id = request_id(&headers);
+                drop(headers);
                 let mut reading = self.wire.read(request, &self.settings);
                 let mut given = Given::new(id);
                 if self.wire.prints_calls() {
@@ -373,11 +375,11 @@ impl Exchange {
                     reading.watch();
                     Watched::new(self.wire.media_type())
                 });
-                self.read(reading, response.body, given, watched, out).await
+                self.read(reading, body, given, watched, out).await
             }
             Ok(response) => {
                 let status = response.status;
-                let (trouble, text) = refused(response).await;
+                let (trouble, text) = Box::pin(refused(response)).await;
                 if request.is_watched {
                     let said = format!("HTTP status {status}\n{text}");
                     out.give(tap::body(&said)).await;

@@ -423,7 +423,7 @@ impl Client {
             Ok(Err(error)) => return Err(self.failed(error)),
             Ok(Ok(answer)) => answer,
         };
-        let (status, headers) = (answer.status(), answer.headers().clone());
+        let (status, headers) = (answer.status(), copied(answer.headers()));
         if headers
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len())
@@ -539,6 +539,15 @@ impl Client {
             },
         }
     }
+}
+
+/// Copies headers: the library's own are parts of its buffer, which could not be used for the body as long as they are kept.
+fn copied(headers: &HeaderMap) -> HeaderMap {
+    let copied = headers.iter().map(|(name, value)| {
+        let copy = HeaderValue::from_bytes(value.as_bytes());
+        (name.clone(), copy.unwrap_or_else(|_| value.clone()))
+    });
+    copied.collect()
 }
 
 impl Inner {

@@ -44,6 +44,9 @@ const MAPPED_BYTES: usize = 68 << 20;
 /// Bytes to copy at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
+/// Bytes of a part of a text that is read from beginning to end.
+const PART_BYTES: usize = 64 << 10;
+
 /// Number of bytes read from files after which their pages are dropped from memory. The system reads them again on demand.
 const READ_BYTES: usize = 32 << 20;
 
@@ -73,11 +76,22 @@ enum Storage {
 }
 
 /// A part of a file.
-#[derive(Clone)]
 struct Stored {
     file: Arc<MappedFile>,
     start: usize,
     length: usize,
+    /// Bytes from the start on that only this text may write. 0: it may grow at the end of the file.
+    room: usize,
+}
+
+impl Clone for Stored {
+    fn clone(&self) -> Self {
+        Self {
+            file: Arc::clone(&self.file),
+            room: 0,
+            ..*self
+        }
+    }
 }
 
 /// Decides which texts move to files, and where the files are.
@@ -91,6 +105,8 @@ pub struct SpillPolicy {
     pub all_bytes: usize,
     /// Minimum size of a text that gets a file of its own, in bytes.
     pub own_file_bytes: usize,
+    /// Maximum room for a growing text in a file shared with others, in bytes.
+    pub room_bytes: usize,
 }
 
 impl SpillPolicy {
@@ -109,14 +125,17 @@ impl SpillPolicy {
             text_bytes: TEXT_BYTES,
             all_bytes: ALL_BYTES,
             own_file_bytes: OWN_FILE_BYTES,
+            room_bytes: 0,
         }
     }
 
-    /// Returns the same policy with a lower limit, for a program that holds many texts at a time.
+    /// Returns the same policy with a lower limit, for a program that holds many texts at a time. Those that are not very long
+    /// share files: a process may not have as many open as it has texts.
     pub fn with_text_bytes(self, text_bytes: usize) -> Self {
         Self {
             text_bytes,
             own_file_bytes: text_bytes.min(self.own_file_bytes),
+            room_bytes: OWN_FILE_BYTES,
             ..self
         }
     }
@@ -175,6 +194,11 @@ impl Counted {
         self.0.push_str(more);
     }
 
+    fn truncate(&mut self, length: usize) {
+        HELD.fetch_sub(self.0.len().saturating_sub(length), Ordering::Relaxed);
+        self.0.truncate(length);
+    }
+
     fn take(&mut self) -> String {
         HELD.fetch_sub(self.0.len(), Ordering::Relaxed);
         std::mem::take(&mut self.0)
@@ -216,18 +240,15 @@ impl LongText {
             return;
         }
         if let Storage::Stored(stored) = &mut self.0 {
-            if stored.file.append(stored.start + stored.length, more.as_bytes()) {
-                stored.length += more.len();
+            if stored.push(more) {
                 return;
             }
-            // A clone has grown in the same file, or the file is full.
+            // A clone has grown in the same file, or the room or the file is full.
             let room = (stored.length + more.len()) * 2;
-            if let Some(copy) = stored
-                .copy(policy, room)
-                .filter(|it| it.file.append(it.length, more.as_bytes()))
+            if let Some(mut copy) = stored.copy(policy, room)
+                && copy.push(more)
             {
-                let length = copy.length + more.len();
-                self.0 = Storage::Stored(Stored { length, ..copy });
+                self.0 = Storage::Stored(copy);
                 return;
             }
         }
@@ -254,20 +275,13 @@ impl LongText {
         if !policy.is_too_long(length) {
             return;
         }
-        let moved = policy
-            .create_file(length * 2)
-            .ok()
-            .filter(|it| it.append(0, text.0.as_bytes()));
-        match moved {
-            Some(file) => {
-                self.0 = Storage::Stored(Stored {
-                    file: file.registered(false),
-                    start: 0,
-                    length,
-                });
-            }
+        if let Some(mut stored) = Stored::empty(policy, length * 2)
+            && stored.push(&text.0)
+        {
+            self.0 = Storage::Stored(stored);
+        } else {
             // There may be room later.
-            None => *retry_at = length * 2,
+            *retry_at = length * 2;
         }
     }
 
@@ -303,11 +317,89 @@ impl LongText {
     }
 
     pub fn as_str(&self) -> &str {
+        if let Storage::Stored(stored) = &self.0 {
+            stored.note_read();
+        }
+        self.unread()
+    }
+
+    /// Returns the text for a look at a small part of it.
+    fn unread(&self) -> &str {
         match &self.0 {
             Storage::Own { text, .. } => &text.0,
             Storage::Shared(text) => &text.0,
-            Storage::Stored(stored) => stored.text(),
+            Storage::Stored(stored) => stored.file.text(stored.start, stored.length),
         }
+    }
+
+    /// Length in bytes. Reads nothing.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Storage::Own { text, .. } => text.0.len(),
+            Storage::Shared(text) => text.0.len(),
+            Storage::Stored(stored) => stored.length,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Cuts the text to `length` bytes. Does nothing if it is no longer than that, or if a character would be cut.
+    pub fn truncate(&mut self, length: usize) {
+        if length >= self.len() || !self.unread().is_char_boundary(length) {
+            return;
+        }
+        match &mut self.0 {
+            Storage::Own { text, .. } => text.truncate(length),
+            Storage::Shared(text) => {
+                let text = text.0.get(..length).unwrap_or_default().to_owned();
+                *self = Self::own(text);
+            }
+            // What is appended then goes to another file: bytes that were written never change.
+            Storage::Stored(stored) => (stored.length, stored.room) = (length, 0),
+        }
+    }
+
+    /// Returns the text from byte `start` on, empty if that is in a character or behind the end. In a file it is the same file.
+    pub fn from_byte(&self, start: usize) -> Self {
+        if !self.unread().is_char_boundary(start) {
+            return Self::new();
+        }
+        match &self.0 {
+            Storage::Own { text, .. } => Self::own(text.0.get(start..).unwrap_or_default().to_owned()),
+            Storage::Shared(text) => Self::own(text.0.get(start..).unwrap_or_default().to_owned()),
+            Storage::Stored(stored) => Self(Storage::Stored(Stored {
+                file: Arc::clone(&stored.file),
+                start: stored.start + start,
+                length: stored.length - start,
+                room: 0,
+            })),
+        }
+    }
+
+    /// Returns at most `most` bytes from byte `start` on.
+    pub fn bytes_from(&self, start: usize, most: usize) -> &[u8] {
+        let rest = self.unread().as_bytes().get(start..).unwrap_or_default();
+        let bytes = rest.get(..most).unwrap_or(rest);
+        if self.is_stored() {
+            note_read(bytes.len());
+        }
+        bytes
+    }
+
+    /// Returns the text in parts of at most 64 KiB, none if it is empty. Of one in a file not all parts are in memory at a time.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let mut rest = self.unread();
+        let is_stored = self.is_stored();
+        std::iter::from_fn(move || {
+            let (part, behind) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
+            rest = behind;
+            if is_stored {
+                note_read(part.len());
+            }
+            (!part.is_empty()).then_some(part)
+        })
     }
 
     /// Returns the text as a string of its own.
@@ -325,50 +417,94 @@ impl LongText {
 }
 
 impl Stored {
-    fn text(&self) -> &str {
+    /// Counts a text that is about to be read.
+    fn note_read(&self) {
         if self.length >= PIECE_BYTES {
             note_read(self.length);
         }
-        self.file.text(self.start, self.length)
     }
 
-    /// Copies the text to a file of its own with room for `room` bytes.
-    fn copy(&self, policy: &SpillPolicy, room: usize) -> Option<Self> {
-        let file = policy.create_file(room).ok()?.registered(false);
-        let (mut at, mut rest) = (0, self.file.text(self.start, self.length).as_bytes());
-        while !rest.is_empty() {
-            let (piece, others) = rest.split_at(rest.len().min(PIECE_BYTES));
-            if !file.append(at, piece) {
-                return None;
-            }
-            (at, rest) = (at + piece.len(), others);
-            note_read(piece.len());
+    /// Creates an empty text with room for `room` bytes, in a file of its own if that is much.
+    fn empty(policy: &SpillPolicy, room: usize) -> Option<Self> {
+        if room <= policy.room_bytes {
+            let (file, start) = in_shared_file(policy, room, |it| it.reserve(room))?;
+            return Some(Self {
+                file,
+                start,
+                length: 0,
+                room,
+            });
         }
         Some(Self {
-            file,
+            file: policy.create_file(room).ok()?.registered(false),
             start: 0,
-            length: self.length,
+            length: 0,
+            room: 0,
         })
+    }
+
+    /// Appends in the file. Returns false if that is not possible.
+    fn push(&mut self, more: &str) -> bool {
+        let at = self.start + self.length;
+        let is_written = if self.room == 0 {
+            self.file.append(at, more.as_bytes())
+        } else {
+            self.length + more.len() <= self.room && self.file.write(at, more.as_bytes())
+        };
+        if is_written {
+            self.length += more.len();
+        }
+        is_written
+    }
+
+    /// Copies the text to where there is room for `room` bytes.
+    fn copy(&self, policy: &SpillPolicy, room: usize) -> Option<Self> {
+        let mut copy = Self::empty(policy, room)?;
+        let mut rest = self.file.text(self.start, self.length);
+        while !rest.is_empty() {
+            let (piece, others) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+            if !copy.push(piece) {
+                return None;
+            }
+            rest = others;
+            note_read(piece.len());
+        }
+        Some(copy)
     }
 
     /// Moves a text to a file that many texts share.
     fn among_others(text: &str, policy: &SpillPolicy) -> Option<Self> {
-        /// The file that is being filled. It goes with the last text in it.
-        static SHARED: Mutex<Weak<MappedFile>> = Mutex::new(Weak::new());
-        // Not held while the disk is written: of two files that are made at once the later one is filled.
-        let shared = || SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let length = text.len();
-        let current = shared().upgrade();
-        if let Some(file) = current
-            && let Some(start) = file.append_anywhere(text.as_bytes())
-        {
-            return Some(Self { file, start, length });
-        }
-        let file = policy.create_file(length).ok()?.registered(true);
-        let start = file.append_anywhere(text.as_bytes())?;
-        *shared() = Arc::downgrade(&file);
-        Some(Self { file, start, length })
+        let (file, start) = in_shared_file(policy, length, |it| it.append_anywhere(text.as_bytes()))?;
+        Some(Self {
+            file,
+            start,
+            length,
+            room: 0,
+        })
     }
+}
+
+/// Takes `bytes` bytes of a file that many texts share. Returns the file and their offset.
+fn in_shared_file(
+    policy: &SpillPolicy,
+    bytes: usize,
+    take: impl Fn(&MappedFile) -> Option<usize>,
+) -> Option<(Arc<MappedFile>, usize)> {
+    /// The file that is being filled. It goes with the last text in it.
+    static SHARED: Mutex<Weak<MappedFile>> = Mutex::new(Weak::new());
+    // Not held while the disk is written: of two files that are made at once the later one is filled.
+    let shared = || SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let current = shared().upgrade();
+    if let Some(file) = current
+        && let Some(start) = take(&file)
+    {
+        return Some((file, start));
+    }
+    let file = policy.create_file(bytes).ok()?.registered(true);
+    let start = take(&file)?;
+    *shared() = Arc::downgrade(&file);
+    Some((file, start))
 }
 
 /// A file without a name and its mapping. Bytes never change once they are written.
@@ -390,7 +526,7 @@ struct Writer {
     unsafe_code,
     reason = "a pointer to a mapping that many read and nobody writes through"
 )]
-// SAFETY: the mapping is read-only and lives as long as the value; its bytes before `Writer::end` never change.
+// SAFETY: the mapping is read-only and lives as long as the value; its bytes never change once they belong to a text.
 unsafe impl Send for MappedFile {}
 #[expect(
     unsafe_code,
@@ -451,6 +587,19 @@ impl MappedFile {
         self.writer().append(bytes, self.mapped)
     }
 
+    /// Sets `room` bytes apart for one text. Returns their offset; `None` if there is no room.
+    fn reserve(&self, room: usize) -> Option<usize> {
+        let mut writer = self.writer();
+        let start = writer.end;
+        writer.end = start.checked_add(room).filter(|it| *it <= self.mapped)?;
+        Some(start)
+    }
+
+    /// Writes `bytes` at `at`, in room that was set apart and is not written yet.
+    fn write(&self, at: usize, bytes: &[u8]) -> bool {
+        self.writer().write(at, bytes).is_some()
+    }
+
     /// Closes the file's descriptor: nothing more is written. The text stays readable.
     fn close(&self) {
         self.writer().file = None;
@@ -487,13 +636,16 @@ impl Writer {
     fn append(&mut self, bytes: &[u8], most: usize) -> Option<usize> {
         let start = self.end;
         let end = start.checked_add(bytes.len()).filter(|it| *it <= most)?;
-        let file = self.file.as_ref()?;
-        if let Err(error) = file.write_all_at(bytes, start as u64) {
-            tracing::debug!(%error, "a long text stays in memory");
-            return None;
-        }
+        self.write(start, bytes)?;
         self.end = end;
         Some(start)
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) -> Option<()> {
+        let written = self.file.as_ref()?.write_all_at(bytes, at as u64);
+        written
+            .inspect_err(|error| tracing::debug!(%error, "a long text stays in memory"))
+            .ok()
     }
 }
 
@@ -600,7 +752,15 @@ impl PartialEq for LongText {
         {
             return true;
         }
-        self.as_str() == other.as_str()
+        let (one, other) = (self.unread().as_bytes(), other.unread().as_bytes());
+        let mut pieces = one.chunks(PIECE_BYTES).zip(other.chunks(PIECE_BYTES));
+        one.len() == other.len()
+            && pieces.all(|(one, other)| {
+                let is_same = one == other;
+                // Both may be in files.
+                note_read(one.len() * 2);
+                is_same
+            })
     }
 }
 
@@ -638,7 +798,33 @@ impl PartialEq<String> for LongText {
 
 impl Serialize for LongText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self)
+        if self.is_stored() {
+            to.collect_str(&InParts(self))
+        } else {
+            to.serialize_str(self.unread())
+        }
+    }
+}
+
+/// A text that is written in parts.
+struct InParts<'a>(&'a LongText);
+
+impl fmt::Display for InParts<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.parts().try_for_each(|it| formatter.write_str(it))
+    }
+}
+
+/// Text that is written to, such as JSON. Each write has to be whole characters.
+impl io::Write for LongText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(|it| io::Error::new(io::ErrorKind::InvalidData, it))?;
+        self.push_str(text);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -831,6 +1017,34 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_cut_text_and_the_end_of_one_equal_those_of_the_string(
+            pieces in prop::collection::vec(".{0,12}", 1..20), limit in 0_usize..60, at in 0_usize..100, is_settled: bool,
+        ) {
+            let (policy, _folder) = some(limit);
+            let (mut text, mut string) = (LongText::new(), String::new());
+            for piece in &pieces {
+                text.grow(piece, &policy);
+                string.push_str(piece);
+            }
+            if is_settled {
+                text = text.settled_in(&policy);
+            }
+            let whole = text.clone();
+            prop_assert_eq!(text.len(), string.len());
+            prop_assert_eq!(text.parts().collect::<String>(), string.as_str());
+            prop_assert_eq!(text.from_byte(at).into_string(), string.get(at..).unwrap_or_default());
+            if string.is_char_boundary(at) {
+                string.truncate(at);
+            }
+            text.truncate(at);
+            prop_assert_eq!(text.as_str(), string.as_str());
+            // What comes behind the cut changes no other copy.
+            text.grow("more", &policy);
+            prop_assert_eq!(text.as_str(), format!("{string}more"));
+            prop_assert_eq!(whole.as_str(), pieces.concat());
+        }
+
         #[test]
         fn it_equals_the_string_in_memory_and_in_a_file(pieces in prop::collection::vec(".{0,12}", 0..20), limit in 0_usize..60) {
             let (policy, _folder) = some(limit);

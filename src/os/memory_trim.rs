@@ -36,11 +36,11 @@ pub fn drop_unchanged_pages() {
 #[cfg(not(target_os = "linux"))]
 pub fn drop_unchanged_pages() {}
 
-/// Returns freed memory to the system if it is much: the allocator keeps the pages of small pieces in case that they are
+/// Returns freed memory to the system if it is worth the work: the allocator keeps the pages of small pieces in case that they are
 /// needed again. Takes some milliseconds for each gigabyte.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn trim_when_worth() {
-    const WORTH_BYTES: usize = 8 << 20;
+    const WORTH_BYTES: usize = 2 << 20;
 
     if free_resident_bytes().is_none_or(|it| it < WORTH_BYTES) {
         return;

@@ -1,19 +1,72 @@
 //! JSON output without characters that a terminal could obey.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io};
 
 use serde_json::Value;
 
-use crate::text::{Sanitized, clean::sanitize};
+use crate::{
+    os::long_text::LongText,
+    text::{
+        Sanitized,
+        clean::{Cleaner, sanitize},
+    },
+};
 
-/// Formats indented JSON and a newline. Characters that sanitizing would drop are escaped, so nothing is lost.
-pub fn pretty(value: &Value) -> Sanitized {
-    clean(serde_json::to_string_pretty(value).unwrap_or_default())
-}
+/// Bytes that a [`Cleaner`] may hold back: a joiner.
+const JOINER_BYTES: usize = 4;
 
-/// Formats JSON on one line, with the same escapes.
+/// Formats JSON on one line, and a newline. Characters that sanitizing would drop are escaped, so nothing is lost.
 pub fn line(value: &Value) -> Sanitized {
     clean(value.to_string())
+}
+
+/// Writes JSON text and a newline, with the same escapes. Text in a file is written in parts.
+pub fn write(mut text: LongText, write: &mut dyn FnMut(&Sanitized) -> io::Result<()>) -> io::Result<()> {
+    text.push_str("\n");
+    if text.is_stored() {
+        write_in_parts(|| text.parts(), write)
+    } else {
+        write(&harmless(text.into_string()))
+    }
+}
+
+fn write_in_parts<'a, I: Iterator<Item = &'a str>>(
+    parts: impl Fn() -> I,
+    write: &mut dyn FnMut(&Sanitized) -> io::Result<()>,
+) -> io::Result<()> {
+    let stays: fn(char) -> bool = if are_clean(parts()) {
+        |_| true
+    } else if are_clean(parts().map(|it| escaped(it, is_clean_alone))) {
+        is_clean_alone
+    } else {
+        is_plain
+    };
+    // Nothing is left to be dropped, but a part may begin with what depends on the one before.
+    let mut cleaner = Cleaner::default();
+    for part in parts() {
+        write(&cleaner.push(&escaped(part, stays)))?;
+    }
+    Ok(())
+}
+
+/// Returns true if the parts of a text are together what sanitizing would leave of them.
+fn are_clean(parts: impl Iterator<Item = impl AsRef<str>>) -> bool {
+    let mut cleaner = Cleaner::default();
+    let (mut clean, mut waiting) = (String::new(), String::new());
+    for part in parts {
+        let part = part.as_ref();
+        waiting.push_str(part);
+        clean.clear();
+        cleaner.push_to(part, &mut clean);
+        if !waiting.starts_with(&clean) {
+            return false;
+        }
+        waiting.drain(..clean.len());
+        if waiting.len() > JOINER_BYTES {
+            return false;
+        }
+    }
+    waiting.is_empty()
 }
 
 fn clean(mut text: String) -> Sanitized {
@@ -26,12 +79,20 @@ pub fn harmless(text: String) -> Sanitized {
     if is_clean(&text) {
         return Sanitized::from(text);
     }
-    let some = escaped(&text, |c| is_clean(c.encode_utf8(&mut [0; 4])));
+    let some = escaped(&text, is_clean_alone);
     if is_clean(&some) {
         return Sanitized::from(some);
     }
-    // Some characters are dropped only because of their neighbours.
-    Sanitized::from(escaped(&text, |c| c.is_ascii() && c != '\u{7f}'))
+    Sanitized::from(escaped(&text, is_plain))
+}
+
+fn is_clean_alone(c: char) -> bool {
+    is_clean(c.encode_utf8(&mut [0; 4]))
+}
+
+/// Some characters are dropped only because of their neighbours: these never are.
+fn is_plain(c: char) -> bool {
+    c.is_ascii() && c != '\u{7f}'
 }
 
 fn is_clean(text: &str) -> bool {
@@ -71,7 +132,7 @@ mod tests {
             ("\u{202e}abc", "\"\\u202eabc\"\n"),
             ("\u{e0041}", "\"\\udb40\\udc41\"\n"),
         ] {
-            assert_eq!(pretty(&json!(text)).as_str(), says);
+            assert_eq!(line(&json!(text)).as_str(), says);
         }
     }
 
@@ -80,9 +141,23 @@ mod tests {
         #[test]
         fn nothing_is_lost_and_everything_is_clean(text in "\\PC*|[\u{0}-\u{20}\u{7f}-\u{a0}\u{200b}-\u{200f}\u{300}-\u{310}\u{fe0f}👩a]*") {
             let value = json!({ text.clone(): [text] });
-            let printed = pretty(&value);
+            let printed = line(&value);
             prop_assert!(is_clean(&printed));
             prop_assert_eq!(serde_json::from_str::<Value>(&printed).ok(), Some(value));
+        }
+
+        #[test]
+        fn parts_of_a_text_are_printed_as_the_whole(
+            parts in prop::collection::vec("[a\u{9b}\u{9d}\u{7f}\u{200b}-\u{200f}\u{300}-\u{310}\u{fe0f}👩漢]{0,3}", 0..6)
+        ) {
+            let whole = parts.concat();
+            let mut printed = String::new();
+            let mut write = |it: &Sanitized| {
+                printed.push_str(it);
+                Ok(())
+            };
+            write_in_parts(|| parts.iter().map(String::as_str), &mut write).expect("it is a string");
+            prop_assert_eq!(printed, harmless(whole).into_string());
         }
     }
 }

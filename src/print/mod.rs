@@ -30,9 +30,12 @@ use self::{
 };
 use crate::{
     link::Link,
+    os::long_text::LongText,
     protocol::{
         ANSWER_DROPPED, Command, Document, Entry, Event, FinishReason, Kind, KindGroup, Message, Mode, Position,
-        Progress, Response, ResponseChange, Status, Submit, codec::record,
+        Progress, Response, ResponseChange, Status, Submit,
+        codec::record,
+        long_json::{LongJson, to_long_text},
     },
     text::Sanitized,
     transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript},
@@ -150,6 +153,11 @@ impl Outputs<'_> {
         }
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
+    }
+
+    /// Prints JSON text and a newline.
+    fn json(&mut self, text: LongText) -> io::Result<()> {
+        json::write(text, &mut |it| self.answer(it))
     }
 
     /// Prints a line to standard error. Errors of that are ignored: there is nowhere to report them.
@@ -467,8 +475,8 @@ impl<'a> Printer<'a> {
         }
         if (is_cancelled || ending == RunOutcome::Failed) && self.format == Format::StreamJson {
             let response = self.transcript.exchanges.last().map(|it| &it.response);
-            let line = response.map(|it| json::line(&self.stream.failed(it)));
-            self.is_broken |= line.is_some_and(|it| self.outputs.answer(&it).is_err());
+            let line = response.map(|it| self.stream.failed(it).to_text());
+            self.is_broken |= line.is_some_and(|it| self.outputs.json(it).is_err());
         }
         self.stream.end_turn();
         self.first = self.transcript.exchanges.len();
@@ -510,9 +518,7 @@ impl<'a> Printer<'a> {
             Format::Text => self.progress(entry, moved),
             Format::Events => {
                 if !matches!(entry.event, Event::Progress(_) | Event::Told(_) | Event::Said { .. }) {
-                    let (event, data) = record::parts(&entry.event);
-                    let line = json::line(&json!({ "event": event, "data": data }));
-                    self.is_broken |= self.outputs.answer(&line).is_err();
+                    self.is_broken |= self.outputs.json(event_line(&entry.event)).is_err();
                 }
             }
             Format::Json | Format::StreamJson => {
@@ -522,7 +528,7 @@ impl<'a> Printer<'a> {
                     .take(&entry.event, change, exchange, entry.at_ms, &self.transcript);
                 if self.format == Format::StreamJson {
                     for line in &lines {
-                        self.is_broken |= self.outputs.answer(&json::line(line)).is_err();
+                        self.is_broken |= self.outputs.json(line.to_text()).is_err();
                     }
                 }
             }
@@ -552,8 +558,8 @@ impl<'a> Printer<'a> {
                     }
                 }
                 Format::Documents if !is_running && !has_schema => {
-                    let text = json::pretty(&exchange.response.to_json());
-                    self.is_broken |= self.outputs.answer(&text).is_err();
+                    let text = exchange.response.to_long_json().to_pretty_text();
+                    self.is_broken |= self.outputs.json(text).is_err();
                 }
                 // Printed entry by entry.
                 Format::Text | Format::Documents | Format::Json | Format::StreamJson | Format::Events => {}
@@ -573,22 +579,26 @@ impl<'a> Printer<'a> {
         let last = self.transcript.exchanges.last();
         let text = match (self.format, self.transcript.exchanges.get(self.at)) {
             (Format::Text, _) if self.structured.schema.is_some() => match &self.structured.value {
-                Some(value) => json::pretty(value),
+                Some(value) => LongJson::from(value.clone()).to_pretty_text(),
                 None => return,
             },
             (Format::Documents, None) if self.structured.schema.is_some() => match last {
-                Some(it) => json::pretty(&it.response.to_json()),
+                Some(it) => it.response.to_long_json().to_pretty_text(),
                 None => return,
             },
-            (Format::Text, Some(_)) => self.text.end(),
-            (Format::Documents, Some(exchange)) => json::pretty(&exchange.response.to_json()),
+            (Format::Text, Some(_)) => {
+                let end = self.text.end();
+                self.is_broken |= self.outputs.answer(&end).is_err();
+                return;
+            }
+            (Format::Documents, Some(exchange)) => exchange.response.to_long_json().to_pretty_text(),
             (Format::Json | Format::StreamJson, _) => match (ending, last) {
                 // Readers take a `result` line for success, whatever it contains.
                 (RunOutcome::Answered | RunOutcome::Refused | RunOutcome::NoSandbox, Some(it)) => {
                     let took_ms = it.last_ms.saturating_sub(it.at_ms);
                     let question = self.waiting_question().and_then(|it| self.transcript.get(it));
                     let value = self.structured.value.as_ref();
-                    json::line(&self.stream.result(&it.response, took_ms, value, question))
+                    self.stream.result(&it.response, took_ms, value, question).to_text()
                 }
                 (
                     RunOutcome::Answered
@@ -604,7 +614,7 @@ impl<'a> Printer<'a> {
             },
             (Format::Text | Format::Documents | Format::Events, _) => return,
         };
-        self.is_broken |= self.outputs.answer(&text).is_err();
+        self.is_broken |= self.outputs.json(text).is_err();
     }
 
     fn is_over(&self) -> bool {
@@ -675,6 +685,20 @@ impl<'a> Printer<'a> {
         }
         RunOutcome::Failed
     }
+}
+
+/// Formats the line of an event.
+fn event_line(event: &Event) -> LongText {
+    if let Event::DocumentEnd {
+        final_content: Some(content),
+        ..
+    } = event
+        && content.is_stored()
+    {
+        return to_long_text(event);
+    }
+    let (event, data) = record::parts(event);
+    LongJson::from(json!({ "event": event, "data": data })).to_text()
 }
 
 /// Returns true if an answer ended, but not as one that a program could use.

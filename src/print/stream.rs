@@ -13,12 +13,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::{self, Around, CursorCall, Outcome},
-    text::is_replaced,
+    text::{PrintedText, is_replaced, parts, trimmed},
 };
 use crate::{
+    os::long_text::{LongText, note_read},
     protocol::{
         ANSWER_DROPPED, Document, DocumentId, Event, FinishReason, Kind, KindGroup, Response, ResponseChange, Turn,
-        View,
+        View, long_json::LongJson,
     },
     transcript::{Todos, Transcript},
 };
@@ -49,18 +50,21 @@ pub struct CursorStream {
     is_thinking: bool,
     requests: u64,
     denials: Vec<Value>,
-    lines: Vec<Value>,
+    lines: Vec<LongJson>,
 }
+
+/// Place of the text in a line of the model.
+const ASSISTANT_TEXT: &str = "/message/content/0/text";
 
 /// Text of the answer.
 #[derive(Debug, Default)]
 struct GrowingText {
     /// All text since the message.
-    whole: String,
+    whole: LongText,
     /// Byte offset in `whole` of the current segment.
     segment: usize,
-    /// Document whose text is being printed, and the text of it printed so far.
-    current: Option<(DocumentId, String)>,
+    /// Document whose text is being printed, and how much of it has been.
+    current: Option<(DocumentId, PrintedText)>,
     /// Last text if it broke off, and its byte offset in `whole`: what comes instead of it replaces it.
     broken: Option<(DocumentId, usize)>,
     /// True if `whole` has a text that broke off and was not replaced.
@@ -113,7 +117,7 @@ impl CursorStream {
         at: usize,
         at_ms: u64,
         transcript: &Transcript,
-    ) -> Vec<Value> {
+    ) -> Vec<LongJson> {
         if let Event::UserMessage(message) = event {
             self.begin();
             self.user(&message.content);
@@ -170,7 +174,7 @@ impl CursorStream {
         took_ms: u64,
         structured: Option<&Value>,
         question: Option<&Document>,
-    ) -> Value {
+    ) -> LongJson {
         let took_ms = response
             .ending
             .as_ref()
@@ -182,7 +186,7 @@ impl CursorStream {
             "duration_ms": took_ms,
             "duration_api_ms": took_ms,
             "is_error": false,
-            "result": structured.map_or_else(|| self.growing.whole.clone(), Value::to_string),
+            "result": structured.map(Value::to_string).unwrap_or_default(),
             "session_id": self.session.id,
         }));
         if let Some(value) = structured {
@@ -233,7 +237,12 @@ impl CursorStream {
         if !self.denials.is_empty() {
             line.insert("permission_denials".to_owned(), self.denials.clone().into());
         }
-        Value::Object(line)
+        let line = LongJson::from(Value::Object(line));
+        if structured.is_some() {
+            line
+        } else {
+            line.with("/result", self.growing.whole.clone())
+        }
     }
 
     /// Returns true if the text has a part that broke off and that nothing came instead of.
@@ -254,7 +263,7 @@ impl CursorStream {
     }
 
     /// Returns the last line of a turn that failed, where another may follow it.
-    pub fn failed(&self, response: &Response) -> Value {
+    pub fn failed(&self, response: &Response) -> LongJson {
         let errors = response.documents.iter().filter_map(|it| match it.view() {
             View::Error(it) if it.details.is_empty() => Some(it.content.to_owned()),
             View::Error(it) => Some(format!("{}\n{}", it.content.trim_end(), it.details)),
@@ -265,14 +274,15 @@ impl CursorStream {
             .ending
             .as_ref()
             .is_some_and(|it| it.finish_reason == FinishReason::Cancelled);
-        json!({
+        let line = json!({
             "type": "result",
             "subtype": if is_cancelled { "cancelled" } else { "error" },
             "is_error": true,
-            "result": self.growing.whole,
+            "result": "",
             "errors": errors,
             "session_id": self.session.id,
-        })
+        });
+        LongJson::from(line).with("/result", self.growing.whole.clone())
     }
 
     /// Forgets what belongs to the turn that has ended.
@@ -291,11 +301,12 @@ impl CursorStream {
     }
 
     fn user(&mut self, text: &str) {
-        self.lines.push(json!({
+        let line = json!({
             "type": "user",
             "message": { "role": "user", "content": [{ "type": "text", "text": text }] },
             "session_id": self.session.id,
-        }));
+        });
+        self.lines.push(line.into());
     }
 
     /// Adds text exactly as the model wrote it.
@@ -303,38 +314,48 @@ impl CursorStream {
         self.end_thinking(at_ms);
         self.growing.is_said = true;
         self.growing.whole.push_str(delta);
-        self.print_piece(delta, at_ms);
+        if self.is_partial {
+            self.print_piece(delta.into(), at_ms);
+        }
     }
 
-    fn print_piece(&mut self, delta: &str, at_ms: u64) {
-        if self.is_partial && !delta.is_empty() {
-            let mut line = self.assistant(delta);
+    fn print_piece(&mut self, delta: LongText, at_ms: u64) {
+        if !delta.is_empty() {
+            let mut line = self.assistant();
             line.insert("timestamp_ms".to_owned(), at_ms.into());
-            self.lines.push(Value::Object(line));
+            self.push_text(line, delta);
         }
+    }
+
+    /// Adds a line of [`Self::assistant`].
+    fn push_text(&mut self, line: Map<String, Value>, text: LongText) {
+        self.lines
+            .push(LongJson::from(Value::Object(line)).with(ASSISTANT_TEXT, text));
     }
 
     fn think(&mut self, delta: &str, at_ms: u64) {
         if self.has_thinking && !delta.is_empty() {
             self.is_thinking = true;
-            self.lines.push(json!({
+            let line = json!({
                 "type": "thinking",
                 "subtype": "delta",
                 "text": delta,
                 "session_id": self.session.id,
                 "timestamp_ms": at_ms,
-            }));
+            });
+            self.lines.push(line.into());
         }
     }
 
     fn end_thinking(&mut self, at_ms: u64) {
         if std::mem::take(&mut self.is_thinking) {
-            self.lines.push(json!({
+            let line = json!({
                 "type": "thinking",
                 "subtype": "completed",
                 "session_id": self.session.id,
                 "timestamp_ms": at_ms,
-            }));
+            });
+            self.lines.push(line.into());
         }
     }
 
@@ -380,7 +401,7 @@ impl CursorStream {
                 }
                 return;
             }
-            None => self.growing.current = Some((document.id.clone(), String::new())),
+            None => self.growing.current = Some((document.id.clone(), PrintedText::default())),
         }
         self.grow(document, context.at_ms);
         if document.is_open() {
@@ -391,7 +412,7 @@ impl CursorStream {
             let Some(next) = context.response.get(&id) else {
                 continue;
             };
-            self.growing.current = Some((id, String::new()));
+            self.growing.current = Some((id, PrintedText::default()));
             self.grow(next, context.at_ms);
             if next.is_open() {
                 return;
@@ -402,11 +423,7 @@ impl CursorStream {
 
     /// Ends the text that is being printed.
     fn end_text(&mut self, document: &Document, response: &Response) {
-        let printed = self
-            .growing
-            .current
-            .take()
-            .map_or(0, |it| it.1.trim_start_matches('\n').len());
+        let printed = self.growing.current.take().map_or(0, |it| it.1.bytes - it.1.newlines);
         if document.is_incomplete() && printed > 0 {
             let begins = self.growing.whole.len().saturating_sub(printed);
             self.growing.broken = Some((document.id.clone(), begins));
@@ -420,7 +437,8 @@ impl CursorStream {
             return;
         };
         if response.get(id).is_some_and(|it| is_replaced(response, it)) {
-            let before = self.growing.whole.get(..*begins).unwrap_or_default();
+            let whole = self.growing.whole.as_str();
+            let before = whole.get(..*begins).unwrap_or_default();
             let kept = before.trim_end_matches('\n').len().max(self.growing.segment);
             self.growing.whole.truncate(kept);
             self.growing.broken = None;
@@ -434,31 +452,31 @@ impl CursorStream {
         // Code is printed with its fence, whose length depends on the complete text.
         let fenced = document.kind != Kind::Text;
         if !(fenced && document.is_open()) {
-            let fence;
-            let text = if fenced {
-                fence = document.plain_text();
-                fence.as_str()
-            } else {
-                document.text()
-            };
+            let text = document.text();
             // An open document only grows; its end may replace the text.
-            if !document.is_open() && !text.starts_with(&printed) {
-                printed.clear();
+            if !document.is_open() && !fenced && !printed.begins(text) {
+                printed = PrintedText::default();
             }
             // Trailing blanks wait: nothing else may follow.
-            let until = text.trim_end().len();
-            if let Some(more) = text.get(printed.len()..until).filter(|it| !it.is_empty()) {
-                let said = if printed.is_empty() {
-                    more.trim_start_matches('\n')
-                } else {
-                    more
-                };
-                let has_more = self.growing.whole.len() > self.growing.segment;
-                let separator = if printed.is_empty() && has_more { "\n\n" } else { "" };
-                let delta = format!("{separator}{said}");
-                printed.push_str(more);
-                self.growing.whole.push_str(&delta);
-                self.print_piece(&delta, at_ms);
+            let new = if fenced {
+                trimmed(document.plain_pieces())
+            } else {
+                let more = text.trim_end().get(printed.bytes..).filter(|it| !it.is_empty());
+                more.map(Into::into).into_iter().collect()
+            };
+            let from = self.growing.whole.len();
+            if !new.is_empty() && printed.bytes == 0 && from > self.growing.segment {
+                self.growing.whole.push_str("\n\n");
+            }
+            for part in new.iter().flat_map(|it| parts(it)) {
+                let is_start = printed.has_only_newlines();
+                printed.push(part);
+                let part = if is_start { part.trim_start_matches('\n') } else { part };
+                self.growing.whole.push_str(part);
+                note_read(part.len());
+            }
+            if self.is_partial {
+                self.print_piece(self.growing.whole.from_byte(from), at_ms);
             }
         }
         self.growing.current = Some((id, printed));
@@ -564,10 +582,10 @@ impl CursorStream {
 
     /// Prints the current segment, if there is one.
     fn flush_segment(&mut self, at_ms: u64) {
-        let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
+        let segment = self.growing.whole.from_byte(self.growing.segment);
         if !segment.trim().is_empty() {
             self.requests += 1;
-            let mut line = self.assistant(segment);
+            let mut line = self.assistant();
             if self.is_partial {
                 line.insert("timestamp_ms".to_owned(), at_ms.into());
                 line.insert(
@@ -575,7 +593,7 @@ impl CursorStream {
                     format!("{}-{}", self.session.id, self.requests).into(),
                 );
             }
-            self.lines.push(Value::Object(line));
+            self.push_text(line, segment);
         }
         self.growing.segment = self.growing.whole.len();
         self.growing.is_incomplete |= self.growing.broken.take().is_some();
@@ -584,23 +602,25 @@ impl CursorStream {
     /// Ends the current segment and begins a call.
     fn start(&mut self, call: &CursorCall, at_ms: u64) {
         self.flush_segment(at_ms);
-        self.lines.push(json!({
+        let line = json!({
             "type": "tool_call",
             "subtype": "started",
             "call_id": call.id,
             "tool_call": call.to_json(None),
             "session_id": self.session.id,
-        }));
+        });
+        self.lines.push(line.into());
     }
 
     fn complete(&mut self, call: &CursorCall, outcome: &Outcome) {
-        self.lines.push(json!({
+        let line = json!({
             "type": "tool_call",
             "subtype": "completed",
             "call_id": call.id,
             "tool_call": call.to_json(Some(outcome)),
             "session_id": self.session.id,
-        }));
+        });
+        self.lines.push(line.into());
     }
 
     /// Prints everything unfinished, then the last segment.
@@ -621,18 +641,18 @@ impl CursorStream {
         if let Some(document) = current {
             self.update_text(document, context);
         }
-        let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
+        let segment = self.growing.whole.from_byte(self.growing.segment);
         if !segment.trim().is_empty() {
-            let line = self.assistant(segment);
-            self.lines.push(Value::Object(line));
+            self.push_text(self.assistant(), segment);
         }
         self.growing.segment = self.growing.whole.len();
     }
 
-    fn assistant(&self, text: &str) -> Map<String, Value> {
+    /// Returns a line for a text of the model, without the text.
+    fn assistant(&self) -> Map<String, Value> {
         members(json!({
             "type": "assistant",
-            "message": { "role": "assistant", "content": [{ "type": "text", "text": text }] },
+            "message": { "role": "assistant", "content": [{ "type": "text", "text": "" }] },
             "session_id": self.session.id,
         }))
     }

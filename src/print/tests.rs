@@ -254,3 +254,13 @@ async fn what_is_said_of_a_failure_is_clean() {
     assert_eq!(printed.ending, RunOutcome::Failed);
     assert_eq!(printed.err, "error: ab (X)\n  one\n  two\n");
 }
+
+#[test]
+fn the_line_of_an_event_is_the_same_wherever_its_text_is() {
+    let event = Event::DocumentEnd {
+        document: "a".into(),
+        final_content: Some("ä \"x\"\n".into()),
+        metadata: [("format".to_owned(), "markdown".into())].into_iter().collect(),
+    };
+    assert_eq!(to_long_text(&event), event_line(&event));
+}

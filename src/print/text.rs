@@ -5,6 +5,7 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
+    os::long_text::note_read,
     protocol::{Document, DocumentId, Kind, KindGroup, Response},
     text::{Sanitized, clean::Cleaner},
     transcript::is_approval,
@@ -51,22 +52,41 @@ struct OpenText {
 }
 
 /// Length and checksum of the text printed so far, before sanitizing.
-#[derive(Default)]
-struct PrintedText {
-    bytes: usize,
+#[derive(Debug, Default)]
+pub(super) struct PrintedText {
+    pub(super) bytes: usize,
+    /// Number of newlines with which it begins.
+    pub(super) newlines: usize,
     checksum: crc32fast::Hasher,
 }
 
+/// Bytes of a text that are looked at before the pages of its file may go.
+const LOOK_BYTES: usize = 1 << 20;
+
 impl PrintedText {
-    fn push(&mut self, text: &str) {
+    pub(super) fn push(&mut self, text: &str) {
+        if self.has_only_newlines() {
+            self.newlines += text.len() - text.trim_start_matches('\n').len();
+        }
         self.bytes += text.len();
         self.checksum.update(text.as_bytes());
     }
 
+    pub(super) fn has_only_newlines(&self) -> bool {
+        self.newlines == self.bytes
+    }
+
     /// Returns true if `text` begins with the printed text.
-    fn begins(&self, text: &str) -> bool {
-        let is_it = |it: &str| crc32fast::hash(it.as_bytes()) == self.checksum.clone().finalize();
-        text.get(..self.bytes).is_some_and(is_it)
+    pub(super) fn begins(&self, text: &str) -> bool {
+        let Some(text) = text.get(..self.bytes) else {
+            return false;
+        };
+        let mut checksum = crc32fast::Hasher::new();
+        for bytes in text.as_bytes().chunks(LOOK_BYTES) {
+            checksum.update(bytes);
+            note_read(bytes.len());
+        }
+        checksum.finalize() == self.checksum.clone().finalize()
     }
 }
 
@@ -95,12 +115,30 @@ impl Output<'_> {
 }
 
 /// Splits a text into parts of at most [`PART_BYTES`].
-fn parts(mut text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn parts(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (part, rest) = text.split_at(text.floor_char_boundary(PART_BYTES));
         text = rest;
         (!part.is_empty()).then_some(part)
     })
+}
+
+/// Removes the space at the end of a text in pieces: nothing follows it.
+pub(super) fn trimmed(mut pieces: Vec<Cow<'_, str>>) -> Vec<Cow<'_, str>> {
+    while let Some(last) = pieces.pop() {
+        let length = last.trim_end().len();
+        if length > 0 {
+            pieces.push(match last {
+                Cow::Borrowed(text) => text.get(..length).unwrap_or_default().into(),
+                Cow::Owned(mut text) => {
+                    text.truncate(length);
+                    text.into()
+                }
+            });
+            break;
+        }
+    }
+    pieces
 }
 
 /// Returns true for a text that broke off and was asked for again: something other than an error follows it.
@@ -329,21 +367,7 @@ impl TextPrinter {
 
     /// Prints a document that has ended.
     fn whole(&mut self, document: &Document, out: &mut Output<'_>) {
-        let mut pieces = document.plain_pieces();
-        // Nothing follows trailing space.
-        while let Some(last) = pieces.pop() {
-            let length = last.trim_end().len();
-            if length > 0 {
-                pieces.push(match last {
-                    Cow::Borrowed(text) => text.get(..length).unwrap_or_default().into(),
-                    Cow::Owned(mut text) => {
-                        text.truncate(length);
-                        text.into()
-                    }
-                });
-                break;
-            }
-        }
+        let pieces = trimmed(document.plain_pieces());
         if pieces.is_empty() {
             return;
         }

@@ -12,6 +12,7 @@ mod command;
 pub mod document;
 mod event;
 mod id;
+pub mod long_json;
 pub mod plan_file;
 mod request;
 mod response;

@@ -8,7 +8,9 @@ use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
     document::{Document, DocumentStart, Kind, View},
     event::{Branch, Done, Event, ResponseStart},
+    long_json::LongJson,
 };
+use crate::os::long_text::LongText;
 
 /// One answer: its documents in order, and facts about the whole.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +87,7 @@ pub struct Ending {
 pub struct Thinking {
     /// Index of the document that follows it.
     pub before: usize,
-    pub text: String,
+    pub text: LongText,
 }
 
 /// Effect of an event, so that the caller touches only what changed.
@@ -328,6 +330,24 @@ impl Response {
 
     /// The response object as a strict writer prints it.
     pub fn to_json(&self) -> Value {
+        self.with_documents(self.documents_json())
+    }
+
+    /// The same without copies of contents that are in files.
+    pub fn to_long_json(&self) -> LongJson {
+        let mut stored = Vec::new();
+        let documents = self.documents.iter().enumerate().map(|(at, it)| {
+            let (value, content) = it.to_json_apart(self.number(at));
+            stored.extend(content.map(|it| (format!("/documents/{at}/content"), it)));
+            value
+        });
+        let whole = LongJson::from(self.with_documents(documents.collect()));
+        stored
+            .into_iter()
+            .fold(whole, |it, (pointer, text)| it.with(&pointer, text))
+    }
+
+    fn with_documents(&self, documents: Value) -> Value {
         let ending = self.ending.as_ref();
         let calls = self
             .documents
@@ -373,7 +393,7 @@ impl Response {
         say("mode", Some(self.mode.unwrap_or_default().as_str()));
         say("created", self.origin.created.as_deref());
         say("status", Some(self.status().as_str()));
-        whole.insert("documents".into(), self.documents_json());
+        whole.insert("documents".into(), documents);
         whole.insert("usage".into(), usage.into());
         whole.insert("metadata".into(), metadata.into());
         for (name, value) in &self.extra {
@@ -483,7 +503,7 @@ impl Response {
             Some(last) if last.before == before => last.text.push_str(delta),
             Some(_) | None => self.thinking.push(Thinking {
                 before,
-                text: delta.to_owned(),
+                text: delta.into(),
             }),
         }
     }
@@ -512,6 +532,9 @@ impl Response {
                 it.finish();
             }
             it.settle();
+        }
+        for it in &mut self.thinking {
+            it.text = std::mem::take(&mut it.text).settled();
         }
         if self.order.is_postponed && !self.order.by_arrival {
             self.sort();

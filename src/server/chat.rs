@@ -78,10 +78,8 @@ async fn chat(state: Arc<ServerState>, body: Body, mode: Option<Mode>) -> Answer
     } else {
         StatusCode::OK
     };
-    Ok(refusal::json(
-        status,
-        codec::answer(&response, &served.identity).to_string(),
-    ))
+    let whole = codec::answer(&response, &served.identity).to_text();
+    Ok(refusal::long_json(status, whole))
 }
 
 /// Options of an endpoint for the turn that it begins.
@@ -213,7 +211,7 @@ pub fn event_stream(body: StreamBody) -> HttpResponse<Body> {
 pub async fn response(State(state): State<Arc<ServerState>>, Path(id): Path<String>) -> Answer {
     let served = found(&state, &id)?;
     let whole = codec::answer(&served.response(), &served.identity);
-    Ok(refusal::json(StatusCode::OK, whole.to_string()))
+    Ok(refusal::long_json(StatusCode::OK, whole.to_text()))
 }
 
 /// `GET /api/v1/chat/responses/{id}/stream`: resumes the stream after the reader's `Last-Event-ID`.

@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     link::Asker,
-    protocol::{DocumentId, Event, KindGroup, Message, Mode, Position, Request, codec::Identity},
+    os::long_text::LongText,
+    protocol::{DocumentId, Event, KindGroup, Message, Mode, Position, Request, codec::Identity, long_json::LongJson},
 };
 
 pub type Answer = Result<HttpResponse<Body>, Refusal>;
@@ -38,7 +39,7 @@ pub async fn answer<E: StreamEncoder + 'static>(
     permit: Arc<OwnedSemaphorePermit>,
     request: Request,
     encoder: impl FnOnce(&Identity) -> E,
-    object: impl FnOnce(&Identity, Vec<OutputPart>, &Flattener) -> Value,
+    object: impl FnOnce(&Identity, Vec<OutputPart<LongText>>, &Flattener) -> LongJson,
 ) -> Answer {
     let is_stream = request.stream;
     let turn_options = TurnOptions {
@@ -70,7 +71,7 @@ pub async fn answer<E: StreamEncoder + 'static>(
         return Err(failure.refusal());
     }
     let answer = object(&served.identity, pieces, &flat);
-    Ok(refusal::json(StatusCode::OK, answer.to_string()))
+    Ok(refusal::long_json(StatusCode::OK, answer.to_text()))
 }
 
 /// Waits for an event that has something to show.
@@ -92,53 +93,59 @@ fn early_failure(served: &ServedResponse) -> Option<Refusal> {
     Some(failure.refusal())
 }
 
-fn flattened(served: &ServedResponse) -> (Flattener, Vec<OutputPart>) {
-    let entries = served.entries_until(served.last());
-    let dropped = dropped(entries.iter().map(|it| &it.event));
+/// Reads a response as it is now. Neighbouring pieces of the same sort are one.
+fn flattened(served: &ServedResponse) -> (Flattener, Vec<OutputPart<LongText>>) {
+    let mut broken = BrokenTexts::default();
+    let last = served.each(served.last(), |it| broken.push(&it.event));
+    let dropped = broken.dropped;
     let mut flat = Flattener::default();
-    let mut pieces = Vec::new();
-    for entry in entries {
+    let mut parts = Vec::new();
+    served.each(last, |entry| {
         if entry.event.document().is_none_or(|it| !dropped.contains(it)) {
-            pieces.extend(flat.push(&entry));
+            for piece in flat.push(entry) {
+                join(&mut parts, piece);
+            }
         }
-    }
-    (flat, pieces)
+    });
+    (flat, parts)
 }
 
 /// The texts that broke off and are followed by others: what came of them was asked for again. Who gets an answer at once need not
 /// read them; a stream has had them already.
-fn dropped<'a>(events: impl Iterator<Item = &'a Event>) -> HashSet<DocumentId> {
-    let (mut dropped, mut cut, mut texts) = (HashSet::new(), Vec::new(), HashSet::new());
-    for event in events {
+#[derive(Default)]
+struct BrokenTexts {
+    dropped: HashSet<DocumentId>,
+    cut: Vec<DocumentId>,
+    texts: HashSet<DocumentId>,
+}
+
+impl BrokenTexts {
+    fn push(&mut self, event: &Event) {
         match event {
             Event::DocumentStart(start) => {
-                dropped.extend(cut.drain(..));
+                self.dropped.extend(self.cut.drain(..));
                 if start.kind.row().group == KindGroup::Text {
-                    texts.insert(start.id.clone());
+                    self.texts.insert(start.id.clone());
                 }
             }
             Event::DocumentEnd { document, metadata, .. }
-                if texts.contains(document) && metadata.get("incomplete") == Some(&Value::Bool(true)) =>
+                if self.texts.contains(document) && metadata.get("incomplete") == Some(&Value::Bool(true)) =>
             {
-                cut.push(document.clone());
+                self.cut.push(document.clone());
             }
             _ => {}
         }
     }
-    dropped
 }
 
-/// Joins neighbouring pieces of the same sort.
-pub fn joined(pieces: Vec<OutputPart>) -> Vec<OutputPart> {
-    let mut joined: Vec<OutputPart> = Vec::new();
-    for piece in pieces {
-        match (joined.last_mut(), piece) {
-            (Some(OutputPart::Content(text)), OutputPart::Content(more))
-            | (Some(OutputPart::Reasoning(text)), OutputPart::Reasoning(more)) => text.push_str(&more),
-            (_, piece) => joined.push(piece),
-        }
+/// Adds a piece to the last part, if that is of the same sort.
+fn join(parts: &mut Vec<OutputPart<LongText>>, piece: OutputPart) {
+    match (parts.last_mut(), piece) {
+        (Some(OutputPart::Content(text)), OutputPart::Content(more))
+        | (Some(OutputPart::Reasoning(text)), OutputPart::Reasoning(more)) => text.push_str(&more),
+        (_, OutputPart::Content(text)) => parts.push(OutputPart::Content(text.into())),
+        (_, OutputPart::Reasoning(text)) => parts.push(OutputPart::Reasoning(text.into())),
     }
-    joined
 }
 
 /// Returns a response's id with another prefix, as `msg_…`.

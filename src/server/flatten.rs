@@ -5,6 +5,7 @@
 use axum::http::StatusCode;
 
 use crate::{
+    os::long_text::LongText,
     protocol::{
         Document, DocumentId, Entry, Event, FinishReason, KindGroup, QuestionKind, Response, Status, Usage, View,
         document::Clarification,
@@ -15,11 +16,21 @@ use crate::{
 
 /// A piece of output text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OutputPart {
+pub enum OutputPart<T = String> {
     /// Part of the answer.
-    Content(String),
+    Content(T),
     /// Part of the thinking, or a line about a tool call.
-    Reasoning(String),
+    Reasoning(T),
+}
+
+impl OutputPart<LongText> {
+    /// Returns an empty part of the same sort, and the text.
+    pub fn apart(self) -> (OutputPart, LongText) {
+        match self {
+            Self::Content(text) => (OutputPart::Content(String::new()), text),
+            Self::Reasoning(text) => (OutputPart::Reasoning(String::new()), text),
+        }
+    }
 }
 
 /// Why a response ended, as far as other APIs have words for it.

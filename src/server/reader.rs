@@ -40,11 +40,53 @@ pub const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(32).expect("not zer
 
 /// Encodes a response for the wire: as the protocol's stream, or as OpenAI's chunks.
 pub trait StreamEncoder: Send {
-    /// Returns the bytes for an entry; often none.
-    fn write(&mut self, entry: &Entry) -> String;
+    /// Returns the text for an entry; often none.
+    fn write(&mut self, entry: &Entry) -> Encoded;
 
     /// Returns the end of the stream. Nothing is written after it.
-    fn finish(&mut self) -> String;
+    fn finish(&mut self) -> Encoded;
+}
+
+/// Text for the wire.
+#[derive(Debug, Default)]
+pub struct Encoded {
+    text: String,
+    /// Text behind it that is too long for memory; empty most of the time.
+    rest: LongText,
+}
+
+impl From<String> for Encoded {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            rest: LongText::new(),
+        }
+    }
+}
+
+impl Encoded {
+    pub fn push_str(&mut self, more: &str) {
+        if self.rest.is_empty() {
+            self.text.push_str(more);
+        } else {
+            self.rest.push_str(more);
+        }
+    }
+
+    /// Appends text that may be in a file.
+    pub fn push_long(&mut self, more: &LongText) {
+        if more.is_stored() {
+            more.parts().for_each(|it| self.rest.push_str(it));
+        } else {
+            self.push_str(more);
+        }
+    }
+
+    /// Returns all of it in one string.
+    #[cfg(test)]
+    pub fn into_string(self) -> String {
+        self.text + &self.rest
+    }
 }
 
 /// Encodes the documents protocol. The `id:` of an event is its position in the response, so that readers can resume.
@@ -140,19 +182,19 @@ impl DocumentEncoder {
 }
 
 impl StreamEncoder for DocumentEncoder {
-    fn write(&mut self, entry: &Entry) -> String {
+    fn write(&mut self, entry: &Entry) -> Encoded {
         let mut out = self.missing(&entry.event);
         out.push_str(&format!("id: {}\n", entry.position.0));
         out.push_str(&frame(self.dialect, &entry.event));
         self.follow(&entry.event);
-        out
+        out.into()
     }
 
-    fn finish(&mut self) -> String {
+    fn finish(&mut self) -> Encoded {
         // The last event ends the stream. Of dialect B's two end marks a resumed reader may have missed the second.
         match self.dialect {
-            Dialect::Data if !self.is_done => END.to_owned(),
-            Dialect::Data | Dialect::Named => String::new(),
+            Dialect::Data if !self.is_done => END.to_owned().into(),
+            Dialect::Data | Dialect::Named => Encoded::default(),
         }
     }
 }
@@ -189,16 +231,23 @@ impl Reader {
                 () = out.closed() => break,
                 more = follower.next_some(EVENTS_PER_BATCH, &mut batch) => {
                     for entry in batch.drain(..) {
-                        text.push_str(&self.encoder.write(&entry));
+                        let new = self.encoder.write(&entry);
                         // It may be long, and the reader may stall.
                         drop(entry);
-                        if text.len() >= CHUNK_BYTES && !send(&out, std::mem::take(&mut text)).await {
+                        text.push_str(&new.text);
+                        let is_full = text.len() >= CHUNK_BYTES || !new.rest.is_empty();
+                        if is_full && !(send(&out, std::mem::take(&mut text)).await && send_long(&out, new.rest).await) {
                             return;
                         }
                     }
                     if !more {
-                        text.push_str(&self.encoder.finish());
+                        let end = self.encoder.finish();
+                        text.push_str(&end.text);
                         is_over = true;
+                        let is_long = !end.rest.is_empty();
+                        if is_long && !(send(&out, std::mem::take(&mut text)).await && send_long(&out, end.rest).await) {
+                            return;
+                        }
                     }
                 }
                 () = sleep_until(next_ping) => text.push_str(PING),
@@ -219,13 +268,22 @@ impl Reader {
 
 /// Sends `text` in chunks. Returns false if the reader has gone.
 pub async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
+    if text.is_empty() {
+        return true;
+    }
     if text.len() <= CHUNK_BYTES {
         return out.send(text.into()).await.is_ok();
     }
     // A reader that stalls here must not hold it in memory.
-    let text = LongText::from(text);
-    for chunk in text.as_bytes().chunks(CHUNK_BYTES) {
+    send_long(out, LongText::from(text)).await
+}
+
+async fn send_long(out: &mpsc::Sender<Bytes>, text: LongText) -> bool {
+    let mut sent = 0;
+    while sent < text.len() {
         let Ok(permit) = out.reserve().await else { return false };
+        let chunk = text.bytes_from(sent, CHUNK_BYTES);
+        sent += chunk.len();
         permit.send(Bytes::copy_from_slice(chunk));
     }
     true

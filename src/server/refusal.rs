@@ -1,14 +1,24 @@
 //! Error responses: an HTTP status with the protocol's error body.
 
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
     response::IntoResponse,
 };
-
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
 use serde_json::Value;
 
-use crate::protocol::codec::{Failure, RequestError};
+use super::reader::CHUNK_BYTES;
+use crate::{
+    os::long_text::LongText,
+    protocol::codec::{Failure, RequestError},
+};
 
 /// An error response to a request. `IntoResponse` renders it in both dialects.
 #[derive(Debug)]
@@ -167,7 +177,45 @@ pub fn anthropic(refusal: &Refusal) -> Value {
 
 /// Returns a response with a JSON body that must not be cached.
 pub fn json(status: StatusCode, text: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(text));
+    with_body(status, Body::from(text))
+}
+
+/// The same for text that may be in a file.
+pub fn long_json(status: StatusCode, text: LongText) -> Response<Body> {
+    if text.is_stored() {
+        with_body(status, Body::new(TextBody { text, sent: 0 }))
+    } else {
+        json(status, text.into_string())
+    }
+}
+
+/// HTTP body of a text in a file, which is read as the client takes it.
+struct TextBody {
+    text: LongText,
+    sent: usize,
+}
+
+impl hyper::body::Body for TextBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let bytes = Bytes::copy_from_slice(self.text.bytes_from(self.sent, CHUNK_BYTES));
+        self.sent += bytes.len();
+        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.sent == self.text.len()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact((self.text.len() - self.sent) as u64)
+    }
+}
+
+fn with_body(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -168,6 +168,23 @@ impl ServedResponse {
         entries
     }
 
+    /// Reads the events up to `until`, of which only a few are in memory at a time. Returns `until`.
+    pub fn each(&self, until: Position, mut read: impl FnMut(&Entry)) -> Position {
+        let mut follower = self.follow(Position(0));
+        let mut batch = Vec::new();
+        while follower.take_some(EVENTS_PER_BATCH, &mut batch) {
+            let is_behind = batch.last().is_some_and(|it| it.position > until);
+            batch
+                .drain(..)
+                .filter(|it| it.position <= until)
+                .for_each(|it| read(&it));
+            if is_behind {
+                break;
+            }
+        }
+        until
+    }
+
     /// Returns the position of the last logged event; 0 for none.
     pub fn last(&self) -> Position {
         self.log.last()

@@ -91,7 +91,7 @@ impl Encoder {
 
 /// The answer as one object.
 fn answer(response: &Response, identity: &Identity) -> Value {
-    let answer = codec::answer(response, identity);
+    let answer = serde_json::to_value(codec::answer(response, identity)).expect("it is JSON");
     crate::protocol::assert_valid("Response", &answer);
     answer
 }

@@ -160,6 +160,70 @@ fn documents_are_the_folded_answer() {
     assert_eq!(answer["usage"]["totalTokens"], 15);
 }
 
+/// Text that is too long for memory is printed out of a file: as it would be if it were short.
+#[test]
+fn an_answer_of_any_length_has_the_same_form() {
+    /// With what has to be escaped by itself, because of its neighbours, and not at all.
+    const PIECE: &str = "grüße \"x\" a\u{9b}2Jb \u{202e}c d\u{200d} e\n";
+    /// Repetitions that are more than 4 MiB.
+    const LONG: usize = 8 * 16_000;
+    for (format, options) in [
+        ("json", None),
+        ("stream-json", Some("--stream-partial-output")),
+        ("events", None),
+        ("documents", None),
+    ] {
+        let printed = |count: usize| {
+            let model = Model::with([Script::Says(vec![PIECE.repeat(count / 8); 8], Duration::ZERO)]);
+            let home = home();
+            let mut command = with_model(home.path(), &model);
+            command.args(["-p", "x", "--output-format", format]).args(options);
+            let (out, err, code) = texts(&run(command));
+            assert_eq!(code, Some(0), "{format}: {err}");
+            let values = serde_json::Deserializer::from_str(&out).into_iter::<Value>();
+            let values: Vec<_> = values.collect::<Result<_, _>>().expect("it is JSON");
+            let again = values.iter().map(|it| {
+                let text = match format {
+                    "documents" => serde_json::to_string_pretty(it).expect("it is JSON"),
+                    _ => it.to_string(),
+                };
+                sheaf::print::harmless(text + "\n").into_string()
+            });
+            assert!(again.collect::<String>() == out, "{format} of {count}: {out:.300}");
+            values
+        };
+        let whole = PIECE.repeat(LONG);
+        let is_whole = |it: &Value| it.as_str().is_some_and(|it| it.trim_end() == whole.trim_end());
+        let (short, long) = (printed(8), printed(LONG));
+        let found = long.iter().map(|it| count(it, &is_whole)).sum::<usize>();
+        // In Cursor's lines the model's last text comes before the result, and again in it.
+        assert_eq!(found, if format == "stream-json" { 2 } else { 1 }, "{format}");
+        assert_eq!(short.last().map(shape), long.last().map(shape), "{format}");
+    }
+}
+
+/// Counts the strings in a value that are what is looked for.
+fn count(value: &Value, is_it: &impl Fn(&Value) -> bool) -> usize {
+    let here = usize::from(is_it(value));
+    match value {
+        Value::Array(values) => values.iter().map(|it| count(it, is_it)).sum::<usize>() + here,
+        Value::Object(members) => members.values().map(|it| count(it, is_it)).sum::<usize>() + here,
+        _ => here,
+    }
+}
+
+/// The names in a value, in their order.
+fn shape(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, it)| format!("{name}{}", shape(it)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(" "))
+        }
+        Value::Array(values) => values.iter().map(shape).collect(),
+        _ => String::new(),
+    }
+}
+
 #[test]
 fn what_a_model_sends_does_nothing_to_a_terminal() {
     let home = home();

@@ -14,7 +14,7 @@ use crate::extensions::{
 struct Bench {
     folder: tempfile::TempDir,
     hooks: Arc<Hooks>,
-    news: UnboundedReceiver<HookNews>,
+    news: UnboundedReceiver<Box<HookNews>>,
 }
 
 impl Bench {
@@ -76,7 +76,7 @@ impl Bench {
     fn lines(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Ok(news) = self.news.try_recv() {
-            match news {
+            match *news {
                 HookNews::Line(line) | HookNews::Halt(line) | HookNews::KeepsHistory(line) => lines.push(line),
                 HookNews::Ran { runs, .. } => lines.extend(runs.iter().map(ToString::to_string)),
             }

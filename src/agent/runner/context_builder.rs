@@ -71,7 +71,7 @@ pub struct ContextBuilder {
     skills: Arc<SkillShelf>,
     hooks: Arc<Hooks>,
     /// News of hooks for the user.
-    pub hook_news: UnboundedReceiver<HookNews>,
+    pub hook_news: UnboundedReceiver<Box<HookNews>>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,

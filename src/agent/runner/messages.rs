@@ -54,6 +54,7 @@ impl Messages {
     /// Takes the next message that waits, and remembers what it is for.
     pub fn take(&mut self) -> Option<Submit> {
         let (mut submit, work) = self.queue.pop_front()?;
+        self.queue.shrink_to_fit();
         (self.user_command, self.compaction) = match work {
             QueuedWork::Answer => (None, None),
             QueuedWork::Command(own) => (Some(own), None),

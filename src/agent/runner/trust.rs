@@ -39,7 +39,7 @@ pub struct TrustQuestion {
     /// The question about protected files that were put aside, in its turn, while it is open.
     left: Option<(QuarantinePage, Turn)>,
     /// Reports about protected files that commands made or changed.
-    pub settled: Option<mpsc::UnboundedReceiver<Settled>>,
+    pub settled: Option<mpsc::UnboundedReceiver<Box<Settled>>>,
 }
 
 impl TrustQuestion {

@@ -101,8 +101,8 @@ pub struct Driver {
     log: Arc<Log>,
     inbox: lazy_channel::Inbox<Command>,
     handed: (
-        mpsc::UnboundedSender<AnswerDelivery>,
-        mpsc::UnboundedReceiver<AnswerDelivery>,
+        mpsc::UnboundedSender<Box<AnswerDelivery>>,
+        mpsc::UnboundedReceiver<Box<AnswerDelivery>>,
     ),
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
@@ -255,6 +255,8 @@ impl Driver {
     pub async fn run(mut self: Box<Self>) {
         loop {
             let next = self.queue.pop_front();
+            // Most conversations of a gateway never have another one.
+            self.queue.shrink_to_fit();
             let ended = match next {
                 Some(submit) => self.turn(submit).await.err(),
                 None => match self.hear().await {
@@ -277,7 +279,7 @@ impl Driver {
                 None => Some(Stop::Gone),
             },
             Some(handed) = self.handed.1.recv() => {
-                self.was_handed(handed);
+                self.was_handed(*handed);
                 None
             }
         }
@@ -483,7 +485,7 @@ impl Driver {
                 Err(_) => Some("no reply".to_owned()),
             };
             // Nobody hears it when the link is gone.
-            let _ = sender.send(AnswerDelivery { turn, document, failed });
+            let _ = sender.send(Box::new(AnswerDelivery { turn, document, failed }));
         });
     }
 
@@ -591,7 +593,8 @@ impl Driver {
         self.progress(Progress::Connecting { peer: peer.clone() });
         if matches!(self.server.token, Token::Unasked) {
             let settings = Arc::clone(&self.settings);
-            let found = self.meanwhile(settings.token.resolve(&settings.environment)).await?;
+            let found = Box::pin(settings.token.resolve(&settings.environment));
+            let found = self.meanwhile(found).await?;
             match found {
                 Ok(found) => self.server.token = found.map_or(Token::None, Token::Is),
                 Err(error) => return Ok(Attempt::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
@@ -599,15 +602,14 @@ impl Driver {
         }
         let settings = Arc::clone(&self.settings);
         let mut finding = std::mem::take(&mut self.server.finding);
-        let context = self
-            .meanwhile(finding.now(settings.context.as_ref(), &message.content))
-            .await;
+        let found = Box::pin(finding.now(settings.context.as_ref(), &message.content));
+        let context = self.meanwhile(found).await;
         self.server.finding = finding;
         let context = context?;
         let is_plan = self.wanted.mode == Mode::Plan && self.server.known.plans_apart;
         let only_new = self.server.known.is_stateful && self.server.known.conversation.is_some();
         if !only_new {
-            self.remember_front().await?;
+            Box::pin(self.remember_front()).await?;
         }
         let ask = Ask {
             message,
@@ -625,13 +627,16 @@ impl Driver {
         self.trace_request(path, &body);
         let request = self.authorised(Request::post(path, body)).accept("text/event-stream");
 
-        let client = self.client.clone();
-        let mut opening = Box::pin(async move { client.open(request).await });
-        let opened = if let Ok(opened) = self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
-            opened
-        } else {
-            self.progress(Progress::Waiting { peer: peer.clone() });
-            self.meanwhile(opening).await?
+        // What is in boxes here is no part of this future, which lasts as long as the answer.
+        let opened = {
+            let client = self.client.clone();
+            let mut opening = Box::pin(async move { client.open(request).await });
+            if let Ok(opened) = self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
+                opened
+            } else {
+                self.progress(Progress::Waiting { peer: peer.clone() });
+                self.meanwhile(opening).await?
+            }
         };
         match opened {
             Ok(answer) if answer.status.is_success() => {
@@ -639,7 +644,7 @@ impl Driver {
                 self.read(answer, identity).await?;
                 Ok(Attempt::Over)
             }
-            Ok(answer) => self.refused(answer, identity).await,
+            Ok(answer) => Box::pin(self.refused(answer, identity)).await,
             Err(error) => Ok(Attempt::Refused(unreachable(&error), retry::Failure::from(&error))),
         }
     }
@@ -722,7 +727,8 @@ impl Driver {
     /// Reads an answer by its type, whatever was asked for.
     async fn read(&mut self, answer: client::Response, identity: &Identity) -> Result<(), Stop> {
         let media = answer.media_type();
-        let mut body = answer.body;
+        let client::Response { headers, mut body, .. } = answer;
+        drop(headers);
         let mut begun: Vec<u8> = Vec::new();
         let is_stream = match media.as_str() {
             "text/event-stream" => true,

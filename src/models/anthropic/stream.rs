@@ -11,6 +11,7 @@ use crate::models::{
     Citations, EndReason, Failure, FailureKind, Piece, Tokens, WebPage, WebSearch,
     body::Decode,
     lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, text, whole_number},
+    thought::Thought,
 };
 
 /// Size charged for an empty block, so that a flood of them meets the limit, too.
@@ -57,7 +58,7 @@ enum Block {
     /// The result of a search.
     Found(Value),
     Thinking {
-        text: String,
+        text: Thought,
         signature: String,
     },
     Redacted(Value),
@@ -253,8 +254,10 @@ impl Decoder {
             "thinking" => {
                 let thought = begun("thinking");
                 self.think(&thought, out)?;
+                let mut text = Thought::default();
+                text.push(&thought);
                 Block::Thinking {
-                    text: thought,
+                    text,
                     signature: begun("signature"),
                 }
             }
@@ -325,7 +328,7 @@ impl Decoder {
                 let thought = text(delta, "thinking");
                 self.think(thought, out)?;
                 if let Some(Block::Thinking { text, .. }) = self.blocks.get_mut(&index) {
-                    text.push_str(thought);
+                    text.push(thought);
                 }
                 Ok(())
             }
@@ -394,9 +397,11 @@ impl Decoder {
 
     fn close(&mut self, index: u64, out: &mut Vec<Piece>) {
         match self.blocks.remove(&index) {
-            Some(Block::Thinking { text, signature }) if !signature.trim().is_empty() => {
-                let opaque = json!({ "type": "thinking", "thinking": text, "signature": signature });
-                out.push(Piece::ThinkingDone { opaque });
+            Some(Block::Thinking { mut text, signature }) if !signature.trim().is_empty() => {
+                if let Some(text) = text.take() {
+                    let opaque = json!({ "type": "thinking", "thinking": text, "signature": signature });
+                    out.push(Piece::ThinkingDone { opaque });
+                }
             }
             Some(Block::Redacted(opaque)) => out.push(Piece::ThinkingDone { opaque }),
             Some(Block::Call(mut call)) => {

@@ -10,6 +10,7 @@ use crate::models::{
     body::Read,
     lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
     objects::{Objects, ScannedPart},
+    thought::Thought,
 };
 
 const WHAT: &str = "Ollama's chat";
@@ -21,7 +22,7 @@ pub struct Reading {
     answer: AnswerState,
     has_message: bool,
     /// All thinking so far; it is sent back as one text.
-    thinking: String,
+    thinking: Thought,
     calls: Vec<Called>,
     junk: String,
 }
@@ -108,7 +109,7 @@ impl Reading {
             return;
         }
         if !thinking.is_empty() {
-            self.thinking.push_str(thinking);
+            self.thinking.push(thinking);
             out.push(Piece::Thinking(thinking.to_owned()));
         }
         if !content.is_empty() {
@@ -170,8 +171,7 @@ impl Reading {
             ..Tokens::default()
         };
         self.answer.count(tokens, out);
-        if !self.thinking.is_empty() {
-            let thinking = std::mem::take(&mut self.thinking);
+        if let Some(thinking) = self.thinking.take().filter(|it| !it.is_empty()) {
             out.push(Piece::ThinkingDone {
                 opaque: serde_json::json!({ "thinking": thinking }),
             });

@@ -12,6 +12,7 @@ use crate::{
         EndReason, Failure, FailureKind, Piece, Tokens,
         body::Decode,
         lenient::{self, AnswerState, CALLS_LIMIT, error_of, whole_number},
+        thought::{Thought, Thoughts},
     },
     net::sse::Frame,
 };
@@ -43,9 +44,9 @@ struct Choice {
 #[derive(Debug, Default)]
 struct Reasoning {
     /// Reasoning in a form that goes back to its maker as it came.
-    opaque: Vec<Value>,
+    opaque: Thoughts,
     /// Name of the field in which the server sends reasoning and wants it back, and all reasoning so far.
-    thought: Option<(&'static str, String)>,
+    thought: Option<(&'static str, Thought)>,
 }
 
 /// State of an answer that may start with `<think>`.
@@ -156,14 +157,13 @@ impl Decode for Decoder {
             _ => {}
         }
         let mut opaque = Map::new();
-        if let Some((name, text)) = self.reasoning.thought.take() {
+        if let Some((name, mut thought)) = self.reasoning.thought.take()
+            && let Some(text) = thought.take()
+        {
             opaque.insert(name.to_owned(), text.into());
         }
-        if !self.reasoning.opaque.is_empty() {
-            opaque.insert(
-                "reasoning_details".to_owned(),
-                std::mem::take(&mut self.reasoning.opaque).into(),
-            );
+        if let Some(details) = self.reasoning.opaque.take() {
+            opaque.insert("reasoning_details".to_owned(), details.into());
         }
         if !opaque.is_empty() {
             out.push(Piece::ThinkingDone { opaque: opaque.into() });
@@ -302,8 +302,8 @@ impl Decoder {
         if let Some((name, text)) = named {
             self.think(text, out);
             if !self.answer.is_over {
-                let thought = self.reasoning.thought.get_or_insert_with(|| (name, String::new()));
-                thought.1.push_str(text);
+                let thought = self.reasoning.thought.get_or_insert_with(|| (name, Thought::default()));
+                thought.1.push(text);
             }
         } else {
             for detail in details.into_iter().flatten() {
@@ -312,8 +312,9 @@ impl Decoder {
             }
         }
         for detail in details.into_iter().flatten() {
-            if self.answer.takes(detail.to_string().len(), out) {
-                self.reasoning.opaque.push(detail.clone());
+            let bytes = detail.to_string().len();
+            if self.answer.takes(bytes, out) {
+                self.reasoning.opaque.push(detail, bytes);
             }
         }
     }

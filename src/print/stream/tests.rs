@@ -32,10 +32,15 @@ fn lines(events: Vec<Event>, is_partial: bool, has_thinking: bool) -> (Vec<Value
             event,
         });
         let moved = transcript.apply(&entry);
-        lines.extend(stream.take(&entry.event, moved.change, moved.exchange, AT, &transcript));
+        let new = stream.take(&entry.event, moved.change, moved.exchange, AT, &transcript);
+        lines.extend(new.iter().map(value));
     }
     let response = &transcript.exchanges.last().expect("there is a turn").response;
-    (lines, stream.result(response, 812, None, None))
+    (lines, value(&stream.result(response, 812, None, None)))
+}
+
+fn value(line: &LongJson) -> Value {
+    serde_json::to_value(line).expect("it is JSON")
 }
 
 fn start(id: &str, kind: &str, metadata: Value) -> Event {

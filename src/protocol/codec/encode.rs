@@ -11,7 +11,7 @@ use super::{
     record,
     time::iso,
 };
-use crate::protocol::{Dialect, Done, Event, Response, Status, Usage};
+use crate::protocol::{Dialect, Done, Event, Response, Status, Usage, long_json::LongJson};
 
 /// A comment that keeps a silent stream alive.
 pub const PING: &str = ": ping\n\n";
@@ -218,7 +218,7 @@ fn line(out: &mut String, field: &str, value: &str) {
 }
 
 /// Formats the JSON answer of a strict writer. Absent members come from the identity.
-pub fn answer(response: &Response, identity: &Identity) -> Value {
+pub fn answer(response: &Response, identity: &Identity) -> LongJson {
     let mut whole = head(
         identity,
         response.origin.id.as_ref().map(crate::protocol::ResponseId::as_str),
@@ -227,10 +227,12 @@ pub fn answer(response: &Response, identity: &Identity) -> Value {
         response.mode,
         response.origin.created.as_deref(),
     );
-    if let Value::Object(members) = response.to_json() {
-        add(&mut whole, &members);
-    }
-    whole.into()
+    response.to_long_json().map("", |it| {
+        if let Value::Object(members) = it {
+            add(&mut whole, &members);
+        }
+        whole.into()
+    })
 }
 
 /// The members of a response that are known at its start.

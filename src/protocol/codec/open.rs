@@ -83,7 +83,7 @@ impl OpenDocument {
 /// All open documents, by id and by arrival.
 #[derive(Default)]
 pub struct Shelf {
-    open: HashMap<DocumentId, OpenDocument>,
+    open: HashMap<DocumentId, Box<OpenDocument>>,
     by_arrival: BTreeMap<u64, DocumentId>,
     /// Every id that was given out, open or not.
     known: HashSet<DocumentId>,
@@ -155,7 +155,7 @@ impl Shelf {
         }
         self.known.insert(id.clone());
         self.by_arrival.insert(open.arrival, id.clone());
-        self.open.insert(id, open);
+        self.open.insert(id, Box::new(open));
     }
 
     pub fn take(&mut self, id: &DocumentId) -> Option<OpenDocument> {
@@ -166,11 +166,11 @@ impl Shelf {
         {
             self.routes.insert(wire.into(), before);
         }
-        Some(open)
+        Some(*open)
     }
 
     pub fn get(&mut self, id: &DocumentId) -> Option<&mut OpenDocument> {
-        self.open.get_mut(id)
+        self.open.get_mut(id).map(Box::as_mut)
     }
 
     pub fn is_open(&self, id: &DocumentId) -> bool {

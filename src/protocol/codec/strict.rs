@@ -33,7 +33,8 @@ pub struct Strict {
     out: Vec<Event>,
     has_begun: bool,
     is_done: bool,
-    open: HashMap<DocumentId, Sent>,
+    /// In boxes: a table has room for three more, and most answers have one open at a time.
+    open: HashMap<DocumentId, Box<Sent>>,
     by_sequence: BTreeMap<u64, DocumentId>,
     /// Ids on the wire.
     used: HashSet<DocumentId>,
@@ -252,7 +253,7 @@ impl Strict {
         }
         self.in_pieces(&mut sent, large);
         self.by_sequence.insert(self.sequence, start.id.clone());
-        self.open.insert(start.id.clone(), sent);
+        self.open.insert(start.id.clone(), Box::new(sent));
     }
 
     /// An id on the wire: the source's, if it is sound and new.
@@ -465,7 +466,7 @@ impl Strict {
     }
 
     /// The document of that name, the source's or the one on the wire.
-    fn taken(&mut self, id: &DocumentId) -> Option<Sent> {
+    fn taken(&mut self, id: &DocumentId) -> Option<Box<Sent>> {
         self.open.remove(id).or_else(|| {
             let named = self.open.iter().find(|(_, sent)| sent.wire == *id);
             let source = named.map(|(source, _)| source.clone())?;

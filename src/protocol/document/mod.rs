@@ -86,6 +86,16 @@ pub struct StrictDocument<'a> {
     metadata: Map<String, Value>,
 }
 
+fn members(strict: StrictDocument<'_>) -> Value {
+    let mut whole = Map::new();
+    whole.insert("id".into(), strict.id.as_str().into());
+    whole.insert("type".into(), strict.kind.as_str().into());
+    whole.insert("sequence".into(), strict.sequence.into());
+    whole.insert("content".into(), strict.content.map(String::from).into());
+    whole.insert("metadata".into(), strict.metadata.into());
+    whole.into()
+}
+
 /// One document of a response.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -364,14 +374,14 @@ fn bare(result: &Value) -> &Value {
 impl Document {
     /// The document as a strict writer prints it.
     pub fn to_json(&self, sequence: u64) -> Value {
-        let strict = self.strict(sequence);
-        let mut whole = Map::new();
-        whole.insert("id".into(), strict.id.as_str().into());
-        whole.insert("type".into(), strict.kind.as_str().into());
-        whole.insert("sequence".into(), sequence.into());
-        whole.insert("content".into(), strict.content.map(String::from).into());
-        whole.insert("metadata".into(), strict.metadata.into());
-        whole.into()
+        members(self.strict(sequence))
+    }
+
+    /// The same with an empty `content` if that is in a file, and then the content.
+    pub fn to_json_apart(&self, sequence: u64) -> (Value, Option<LongText>) {
+        let mut strict = self.strict(sequence);
+        let stored = strict.content.as_mut().filter(|it| it.is_stored()).map(std::mem::take);
+        (members(strict), stored)
     }
 
     /// Returns the members that a strict writer prints: nested metadata, defaults written down.

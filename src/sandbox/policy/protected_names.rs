@@ -15,6 +15,10 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Folders whose content runs or decides what runs, by the names that lead there: of git, of this program, of other agents, of
 /// editors, of build tools and their hooks, of services that build, and of the shell and the session where the home is the workspace.
+///
+/// What a shell, an editor, an agent, git or a tool that these start (a linter, a formatter, a language server, the manager of a
+/// version) runs or obeys by itself is in these lists. What a build or a test that somebody starts reads (`Makefile`, `build.rs`,
+/// `vite.config.ts`, `conftest.py`) is not: else most changes of a project would ask.
 const FOLDERS: WordList = WordList(
     ".git .sheaf .cursor .claude .vscode .idea .husky .ssh .gnupg .config/sheaf .config/git .config/fish
      .local/share/sheaf .local/state/sheaf .github/workflows .github/actions .gitea/workflows .forgejo/workflows
@@ -33,6 +37,7 @@ const FOLDERS: WordList = WordList(
      .bash_completion.d .bashrc.d .zsh .zshrc.d .profile.d .oh-my-zsh .bash_it .local/share/bash-completion
      .local/share/fish .local/share/nvim .local/share/zsh .config/ipython .ipython .jupyter .julia/config
      sitecustomize usercustomize .config/hg .config/jj .config/sapling .gradle/init.d .docker/cli-plugins
+     .bsp .flox .lapce .nlsp-settings .nova .sourcekit-lsp .swiftpm .trunk .ctags.d .terraform.d
      .config/containers .config/lazygit .config/uv .config/yarn .config/pnpm .config/mpv .config/ranger .config/lf
      .config/yazi .agent .antigravity .codebuddy .direnv .factory .openhands .rovodev .warp
      .local/bin .cargo/bin .bun/bin .deno/bin .dotnet/tools .volta/bin .krew/bin .asdf/shims .nodenv/shims .pyenv/shims
@@ -87,7 +92,20 @@ const FILES: WordList = WordList(
      lefthook-local.toml lefthook-local.json .lefthook-local.yaml .lefthook-local.toml .lefthook-local.json
      .buckconfig .buckconfig.local .pnpmfile.mjs .bunfig.toml bunfig.toml .pydistutils.cfg .condarc .sbtrc
      .gradle/init.gradle .gradle/init.gradle.kts .m2/extensions.xml .sdkmanrc .drone.yaml .cirrus.star
-     .github/copilot-instructions.md .clangd .luarc.json .luarc.jsonc .mocharc.* .rspec",
+     .github/copilot-instructions.md .clangd .luarc.json .luarc.jsonc .mocharc.* .rspec
+     rust-toolchain rust-toolchain.toml .bazelversion .bazeliskrc .pants.rc .rvmrc .rbenv-vars .powrc .powenv .localrc .ondirrc
+     .ansible.cfg ansible.cfg .terraformrc terraform.rc .tofurc .tflint.hcl
+     compose.override.yml compose.override.yaml docker-compose.override.yml docker-compose.override.yaml
+     gradle.properties gradle-wrapper.properties gradle-daemon-jvm.properties .m2/settings.xml
+     directory.build.props directory.build.targets directory.build.rsp directory.packages.props directory.solution.props
+     directory.solution.targets msbuild.rsp global.json nuget.config omnisharp.json .config/dotnet-tools.json
+     .eslintrc* eslint.config.* .prettierrc* prettier.config.* .stylelintrc* stylelint.config.* .commitlintrc* commitlint.config.*
+     .xo-config.* xo.config.* tslint.json .remarkrc* .textlintrc* .markdownlint.cjs .markdownlint-cli2.* .gitlint
+     .pylintrc .pylintrc.toml pylintrc pylintrc.toml .flake8 mypy.ini .mypy.ini .rubocop.yml .rubocop_todo.yml .standard.yml
+     .solargraph.yml .erb-lint.yml .golangci.* phpstan.neon* .php-cs-fixer.php .php-cs-fixer.dist.php .phpactor.json
+     .phpactor.yml psalm.xml psalm.xml.dist .credo.exs .formatter.exs .merlin hie.yaml .lsp/config.edn .juliarc.jl
+     renv/activate.r startup.m .gnuplot .muttrc .tigrc .lazygit.yml .ctags .tm_properties .kateproject .neoconf.json
+     .ycm_extra_conf.py .factorypath *.sublime-project hk.pkl .hk.pkl hk.toml cog.toml",
 );
 
 /// Folders at the top of a workspace whose mere existence means something.
@@ -364,7 +382,13 @@ mod tests {
         .vim/plugin/x.vim, .vimrc.local, .local.vimrc, .local/share/nvim/site/plugin/x.lua, .nvimrc, .nvim.lua, .exrc, .emacs,
         .emacs.el, .spacemacs, .dir-locals.el, .ideavimrc, .tmux.conf, .tmux/plugins/x, .tmux.conf.local, .screenrc,
         .mailcap, .procmailrc, .forward, .lessfilter, .iex.exs, .mongoshrc.js, .sbclrc, bunfig.toml, .gradle/init.d/x.gradle,
-        .docker/cli-plugins/docker-x, .buckconfig
+        .docker/cli-plugins/docker-x, .buckconfig, rust-toolchain, rust-toolchain.toml, .pylintrc, pylintrc, .flake8, mypy.ini,
+        .eslintrc, .eslintrc.json, .eslintrc.cjs, eslint.config.mjs, .prettierrc, .prettierrc.js, prettier.config.cjs,
+        .stylelintrc.json, stylelint.config.js, .commitlintrc.yml, commitlint.config.ts, .rubocop.yml, .php-cs-fixer.dist.php,
+        Directory.Build.props, Directory.Build.targets, Directory.Packages.props, NuGet.config, global.json, ansible.cfg,
+        .terraformrc, .tflint.hcl, docker-compose.override.yml, compose.override.yaml, gradle.properties,
+        gradle/wrapper/gradle-wrapper.properties, .yarnrc.yml, .pnpmfile.cjs, .bsp/x.json, .factorypath, shop.sublime-project,
+        hie.yaml, .merlin, .rvmrc, .bazelversion, .trunk/trunk.yaml, hk.pkl
     ";
 
     #[test]
@@ -382,6 +406,23 @@ mod tests {
             "lint-staged/config.rs",
             "config/fish",
             "src/functions",
+            "package.json",
+            "pyproject.toml",
+            "Cargo.toml",
+            "Makefile",
+            "build.rs",
+            "conftest.py",
+            ".babelrc",
+            "vite.config.ts",
+            "vitest.config.ts",
+            "jest.config.js",
+            "tsconfig.json",
+            "docker-compose.yml",
+            "eslint/config.js",
+            "src/prettier.rs",
+            "build.gradle",
+            "setup.cfg",
+            "shop.csproj",
         ] {
             assert!(!is_protected(Path::new(open)), "{open}");
         }

@@ -44,7 +44,7 @@ pub struct Attendant {
     /// `None` once it has settled.
     pub around: Option<Around>,
     pub is_halted: Arc<AtomicBool>,
-    pub tell: UnboundedSender<Settled>,
+    pub tell: UnboundedSender<Box<Settled>>,
     pub grave: Option<Grave>,
     pub is_done: bool,
 }
@@ -167,7 +167,7 @@ impl Attendant {
         }
         if settled != Settled::default() {
             // Nobody may be listening.
-            self.tell.send(settled.clone()).ok();
+            self.tell.send(Box::new(settled.clone())).ok();
         }
         self.command.settled.set(settled).ok();
     }

@@ -123,7 +123,10 @@ pub struct Commands {
     /// Repositories that were there before the first command.
     repositories: OnceLock<BTreeSet<PathBuf>>,
     /// Reports of restored protected files, for the user.
-    settled: (UnboundedSender<Settled>, Mutex<Option<UnboundedReceiver<Settled>>>),
+    settled: (
+        UnboundedSender<Box<Settled>>,
+        Mutex<Option<UnboundedReceiver<Box<Settled>>>>,
+    ),
     /// Counts the requests to stop waiting for commands.
     detached: watch::Sender<u64>,
     session: OnceLock<Session>,
@@ -195,7 +198,7 @@ impl Commands {
     }
 
     /// Returns the reports of protected files that commands created or changed. `None` after the first call.
-    pub fn settled(&self) -> Option<UnboundedReceiver<Settled>> {
+    pub fn settled(&self) -> Option<UnboundedReceiver<Box<Settled>>> {
         lock(&self.settled.1).take()
     }
 
@@ -228,7 +231,7 @@ impl Commands {
                 gaps: Some(self.gaps()),
                 ..Settled::default()
             };
-            self.settled.0.send(settled).ok();
+            self.settled.0.send(Box::new(settled)).ok();
         }
     }
 

@@ -3,21 +3,48 @@
 use serde_json::{Value, json};
 
 use crate::{
-    protocol::{Entry, Usage, codec::Identity},
+    os::long_text::LongText,
+    protocol::{Entry, Usage, codec::Identity, long_json::LongJson},
     server::{
         facade,
         flatten::{Flattener, OutputPart, StopReason},
-        reader::StreamEncoder,
+        reader::{Encoded, StreamEncoder},
         refusal,
     },
 };
 
 /// Returns a whole answer as a `message` object; with thinking blocks if the client asked for them.
-pub fn object(identity: &Identity, pieces: Vec<OutputPart>, flat: &Flattener, with_thinking: bool) -> Value {
-    let is_wanted = |it: &OutputPart| with_thinking || matches!(it, OutputPart::Content(_));
-    let pieces = pieces.into_iter().filter(is_wanted).collect();
-    let content = facade::joined(pieces).into_iter().map(block).collect();
-    message(identity, content, Some(stop_reason(flat)), flat.usage())
+pub fn object(
+    identity: &Identity,
+    parts: Vec<OutputPart<LongText>>,
+    flat: &Flattener,
+    with_thinking: bool,
+) -> LongJson {
+    // Texts with nothing but thinking between them are one.
+    let mut wanted: Vec<OutputPart<LongText>> = Vec::new();
+    for part in parts {
+        match (wanted.last_mut(), part) {
+            (_, OutputPart::Reasoning(_)) if !with_thinking => {}
+            (Some(OutputPart::Content(text)), OutputPart::Content(more)) => {
+                more.parts().for_each(|it| text.push_str(it));
+            }
+            (_, part) => wanted.push(part),
+        }
+    }
+    let (mut blocks, mut texts) = (Vec::new(), Vec::new());
+    for (at, part) in wanted.into_iter().enumerate() {
+        let (empty, text) = part.apart();
+        let member = match empty {
+            OutputPart::Content(_) => "text",
+            OutputPart::Reasoning(_) => "thinking",
+        };
+        texts.push((format!("/content/{at}/{member}"), text));
+        blocks.push(block(empty));
+    }
+    let whole = LongJson::from(message(identity, blocks, Some(stop_reason(flat)), flat.usage()));
+    texts
+        .into_iter()
+        .fold(whole, |it, (pointer, text)| it.with(&pointer, text))
 }
 
 fn message(identity: &Identity, content: Vec<Value>, stop_reason: Option<&str>, tokens: Usage) -> Value {
@@ -131,31 +158,31 @@ impl EventEncoder {
 }
 
 impl StreamEncoder for EventEncoder {
-    fn write(&mut self, entry: &Entry) -> String {
+    fn write(&mut self, entry: &Entry) -> Encoded {
         let mut out = String::new();
         self.begin(&mut out);
         for piece in self.flat.push(entry) {
             self.piece(piece, &mut out);
         }
-        out
+        out.into()
     }
 
-    fn finish(&mut self) -> String {
+    fn finish(&mut self) -> Encoded {
         let mut out = String::new();
         if std::mem::replace(&mut self.is_done, true) {
-            return out;
+            return out.into();
         }
         self.begin(&mut out);
         if let Some(failure) = &self.flat.failure {
             // Clients raise it as an exception; the text before it has been sent.
             event("error", refusal::anthropic(&failure.refusal()), &mut out);
-            return out;
+            return out.into();
         }
         self.close(&mut out);
         let delta = json!({ "stop_reason": stop_reason(&self.flat), "stop_sequence": null });
         let usage = usage(self.flat.usage());
         event("message_delta", json!({ "delta": delta, "usage": usage }), &mut out);
         event("message_stop", json!({}), &mut out);
-        out
+        out.into()
     }
 }

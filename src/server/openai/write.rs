@@ -3,36 +3,45 @@
 use serde_json::{Value, json};
 
 use crate::{
-    protocol::{Entry, Usage, codec::Identity},
+    os::long_text::LongText,
+    protocol::{Entry, Usage, codec::Identity, long_json::LongJson},
     server::{
         facade,
         flatten::{Flattener, OutputPart, StopReason},
-        reader::StreamEncoder,
+        reader::{Encoded, StreamEncoder},
         refusal,
     },
 };
 
 /// Returns a whole answer as a `chat.completion` object.
-pub fn object(identity: &Identity, pieces: Vec<OutputPart>, flat: &Flattener) -> Value {
-    let (mut content, mut reasoning) = (String::new(), String::new());
-    for piece in pieces {
-        match piece {
-            OutputPart::Content(text) => content.push_str(&text),
-            OutputPart::Reasoning(text) => reasoning.push_str(&text),
+pub fn object(identity: &Identity, parts: Vec<OutputPart<LongText>>, flat: &Flattener) -> LongJson {
+    let (mut content, mut reasoning) = (LongText::new(), LongText::new());
+    for part in parts {
+        let (whole, text) = match part {
+            OutputPart::Content(text) => (&mut content, text),
+            OutputPart::Reasoning(text) => (&mut reasoning, text),
+        };
+        if whole.is_empty() {
+            *whole = text;
+        } else {
+            text.parts().for_each(|it| whole.push_str(it));
         }
     }
-    let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
+    let mut message = json!({ "role": "assistant", "content": "", "refusal": null });
     if !reasoning.is_empty() {
-        message["reasoning_content"] = reasoning.into();
+        message["reasoning_content"] = "".into();
     }
-    json!({
+    let whole = json!({
         "id": name(identity),
         "object": "chat.completion",
         "created": identity.created_ms / 1000,
         "model": identity.model,
         "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(flat) }],
         "usage": usage(flat.usage()),
-    })
+    });
+    LongJson::from(whole)
+        .with("/choices/0/message/content", content)
+        .with("/choices/0/message/reasoning_content", reasoning)
 }
 
 fn name(identity: &Identity) -> String {
@@ -108,7 +117,7 @@ fn data(value: &Value) -> String {
 }
 
 impl StreamEncoder for ChunkEncoder {
-    fn write(&mut self, entry: &Entry) -> String {
+    fn write(&mut self, entry: &Entry) -> Encoded {
         let mut out = self.begin();
         for piece in self.flat.push(entry) {
             out.push_str(&match piece {
@@ -116,12 +125,12 @@ impl StreamEncoder for ChunkEncoder {
                 OutputPart::Reasoning(text) => self.delta(&json!({ "reasoning_content": text }), None),
             });
         }
-        out
+        out.into()
     }
 
-    fn finish(&mut self) -> String {
+    fn finish(&mut self) -> Encoded {
         if std::mem::replace(&mut self.is_done, true) {
-            return String::new();
+            return Encoded::default();
         }
         let mut out = self.begin();
         match &self.flat.failure {
@@ -135,6 +144,6 @@ impl StreamEncoder for ChunkEncoder {
             }
         }
         out.push_str("data: [DONE]\n\n");
-        out
+        out.into()
     }
 }

@@ -155,7 +155,7 @@ fn part(app: &mut App, item: Item, form: CopyFormat) -> Option<String> {
         Item::Thinking(at, n) => match form {
             CopyFormat::Source | CopyFormat::Plain => {
                 let exchange = app.conversation.transcript.exchanges.get(at)?;
-                exchange.response.thinking.get(n)?.text.clone()
+                exchange.response.thinking.get(n)?.text.to_string()
             }
             CopyFormat::Markdown | CopyFormat::Code => return None,
         },

@@ -3,19 +3,53 @@
 use serde_json::{Value, json};
 
 use crate::{
-    protocol::{Entry, codec::Identity},
+    os::long_text::LongText,
+    protocol::{Entry, codec::Identity, long_json::LongJson},
     server::{
         facade,
         flatten::{Failure, Flattener, OutputPart, StopReason},
-        reader::StreamEncoder,
+        reader::{Encoded, StreamEncoder},
     },
 };
 
 /// Returns a whole answer as a `response` object.
-pub fn object(identity: &Identity, pieces: Vec<OutputPart>, flat: &Flattener) -> Value {
-    let parts = facade::joined(pieces).into_iter().enumerate();
-    let output = parts.map(|(at, part)| item(&item_id(identity, at, &part), part, "completed"));
-    response(identity, status(flat), output.collect(), Some(flat))
+pub fn object(identity: &Identity, parts: Vec<OutputPart<LongText>>, flat: &Flattener) -> LongJson {
+    let items = parts.into_iter().enumerate();
+    let items = items.map(|(at, part)| Item::completed(identity, at, part));
+    whole(identity, items.collect(), flat)
+}
+
+fn whole(identity: &Identity, items: Vec<Item>, flat: &Flattener) -> LongJson {
+    let (output, texts): (Vec<_>, Vec<_>) = items.into_iter().map(|it| (it.value, (it.text_at, it.text))).unzip();
+    let whole = LongJson::from(response(identity, status(flat), output, Some(flat)));
+    let texts = texts.into_iter().enumerate();
+    texts.fold(whole, |it, (at, (place, text))| {
+        it.with(&format!("/output/{at}{place}"), text)
+    })
+}
+
+/// A finished item of `output`.
+struct Item {
+    /// The item without its text.
+    value: Value,
+    text: LongText,
+    /// JSON pointer of the text in the item.
+    text_at: &'static str,
+}
+
+impl Item {
+    fn completed(identity: &Identity, at: usize, part: OutputPart<LongText>) -> Self {
+        let (empty, text) = part.apart();
+        let text_at = match empty {
+            OutputPart::Content(_) => "/content/0/text",
+            OutputPart::Reasoning(_) => "/summary/0/text",
+        };
+        Self {
+            value: item(&item_id(identity, at, &empty), empty, "completed"),
+            text,
+            text_at,
+        }
+    }
 }
 
 /// Status of the object, and the name of a stream's last event after `response.`.
@@ -80,7 +114,7 @@ fn error(failure: &Failure) -> Value {
     json!({ "code": code, "message": failure.sentence() })
 }
 
-fn item_id(identity: &Identity, at: usize, part: &OutputPart) -> String {
+fn item_id<T>(identity: &Identity, at: usize, part: &OutputPart<T>) -> String {
     let prefix = match part {
         OutputPart::Content(_) => "msg_",
         OutputPart::Reasoning(_) => "rs_",
@@ -121,10 +155,9 @@ pub struct EventEncoder {
     flat: Flattener,
     /// Number of events written.
     sequence: u64,
-    /// Finished items of the output.
-    output: Vec<Value>,
+    output: Vec<Item>,
     /// Item that is being written.
-    open: Option<OutputPart>,
+    open: Option<OutputPart<LongText>>,
     is_done: bool,
 }
 
@@ -140,15 +173,21 @@ impl EventEncoder {
         }
     }
 
-    fn event(&mut self, name: &str, mut members: Value, out: &mut String) {
+    fn event(&mut self, name: &str, members: impl Into<LongJson>, out: &mut Encoded) {
         let name = format!("response.{name}");
-        members["type"] = name.as_str().into();
-        members["sequence_number"] = self.sequence.into();
+        let sequence = self.sequence;
         self.sequence += 1;
-        out.push_str(&format!("event: {name}\ndata: {members}\n\n"));
+        let members = members.into().map("", |mut it| {
+            it["type"] = name.as_str().into();
+            it["sequence_number"] = sequence.into();
+            it
+        });
+        out.push_str(&format!("event: {name}\ndata: "));
+        out.push_long(&members.to_text());
+        out.push_str("\n\n");
     }
 
-    fn begin(&mut self, out: &mut String) {
+    fn begin(&mut self, out: &mut Encoded) {
         if self.sequence > 0 {
             return;
         }
@@ -159,7 +198,7 @@ impl EventEncoder {
     }
 
     /// Writes a piece, in a new item if the open one is of the other sort.
-    fn piece(&mut self, piece: OutputPart, out: &mut String) {
+    fn piece(&mut self, piece: OutputPart, out: &mut Encoded) {
         let is_same = matches!(
             (&self.open, &piece),
             (Some(OutputPart::Content(_)), OutputPart::Content(_))
@@ -179,12 +218,13 @@ impl EventEncoder {
         match (&mut self.open, piece) {
             (Some(OutputPart::Content(whole)), OutputPart::Content(more))
             | (Some(OutputPart::Reasoning(whole)), OutputPart::Reasoning(more)) => whole.push_str(&more),
-            (_, piece) => self.open = Some(piece),
+            (_, OutputPart::Content(text)) => self.open = Some(OutputPart::Content(text.into())),
+            (_, OutputPart::Reasoning(text)) => self.open = Some(OutputPart::Reasoning(text.into())),
         }
     }
 
     /// Members that say which part of the output an event is about.
-    fn place(&self, part: &OutputPart) -> Value {
+    fn place<T>(&self, part: &OutputPart<T>) -> Value {
         let at = self.output.len();
         let id = item_id(&self.identity, at, part);
         match part {
@@ -195,7 +235,7 @@ impl EventEncoder {
         }
     }
 
-    fn open_item(&mut self, part: &OutputPart, out: &mut String) {
+    fn open_item(&mut self, part: &OutputPart, out: &mut Encoded) {
         let at = self.output.len();
         let (name, first, empty) = match part {
             OutputPart::Content(_) => (
@@ -215,32 +255,36 @@ impl EventEncoder {
         self.event(&format!("{name}.added"), members, out);
     }
 
-    fn close(&mut self, out: &mut String) {
+    fn close(&mut self, out: &mut Encoded) {
         let Some(part) = self.open.take() else { return };
         let at = self.output.len();
         let place = self.place(&part);
-        let (text_name, part_name, text, whole) = match &part {
-            OutputPart::Content(text) => ("output_text", "content_part", text, content_part(text.clone())),
-            OutputPart::Reasoning(text) => {
-                let whole = summary_part(text.clone());
-                ("reasoning_summary_text", "reasoning_summary_part", text, whole)
+        let (text_name, part_name, empty) = match &part {
+            OutputPart::Content(_) => ("output_text", "content_part", content_part(String::new())),
+            OutputPart::Reasoning(_) => {
+                let empty = summary_part(String::new());
+                ("reasoning_summary_text", "reasoning_summary_part", empty)
             }
         };
+        let item = Item::completed(&self.identity, at, part);
         let mut members = place.clone();
-        members["text"] = text.as_str().into();
+        members["text"] = "".into();
+        let members = LongJson::from(members).with("/text", item.text.clone());
         self.event(&format!("{text_name}.done"), members, out);
         let mut members = place;
-        members["part"] = whole;
+        members["part"] = empty;
+        let members = LongJson::from(members).with("/part/text", item.text.clone());
         self.event(&format!("{part_name}.done"), members, out);
-        let item = item(&item_id(&self.identity, at, &part), part, "completed");
-        self.event("output_item.done", json!({ "output_index": at, "item": item }), out);
+        let members = LongJson::from(json!({ "output_index": at, "item": item.value }));
+        let members = members.with(&format!("/item{}", item.text_at), item.text.clone());
+        self.event("output_item.done", members, out);
         self.output.push(item);
     }
 }
 
 impl StreamEncoder for EventEncoder {
-    fn write(&mut self, entry: &Entry) -> String {
-        let mut out = String::new();
+    fn write(&mut self, entry: &Entry) -> Encoded {
+        let mut out = Encoded::default();
         self.begin(&mut out);
         for piece in self.flat.push(entry) {
             self.piece(piece, &mut out);
@@ -248,17 +292,17 @@ impl StreamEncoder for EventEncoder {
         out
     }
 
-    fn finish(&mut self) -> String {
-        let mut out = String::new();
+    fn finish(&mut self) -> Encoded {
+        let mut out = Encoded::default();
         if std::mem::replace(&mut self.is_done, true) {
             return out;
         }
         self.begin(&mut out);
         self.close(&mut out);
         let status = status(&self.flat);
-        let output = std::mem::take(&mut self.output);
-        let response = response(&self.identity, status, output, Some(&self.flat));
-        self.event(status, json!({ "response": response }), &mut out);
+        let whole = whole(&self.identity, std::mem::take(&mut self.output), &self.flat);
+        let whole = whole.map("/response", |it| json!({ "response": it }));
+        self.event(status, whole, &mut out);
         out
     }
 }

@@ -230,7 +230,7 @@ impl ContextBuilder {
             is_ready,
             gathering,
             files,
-            symbols: Arc::default(),
+            symbols: Arc::new(Symbols::of(Arc::clone(&setup.index))),
             checks,
             skills,
             hooks,
@@ -799,13 +799,11 @@ impl ContextBuilder {
         })
     }
 
-    /// Functions and types whose name fits `pattern`, best first; `None` without files.
+    /// Functions and types whose name fits `pattern`, best first.
     pub fn find_symbols(&self, workspace: Arc<Workspace>, pattern: String, limit: usize) -> Ready<Option<Reply>> {
-        let (files, symbols) = (self.files.clone(), Arc::clone(&self.symbols));
+        let symbols = Arc::clone(&self.symbols);
         Box::pin(async move {
-            let files = files?;
-            files.ready(PATIENCE).await;
-            let find = move || context::symbols::find(&symbols, &files, &workspace, &pattern, limit);
+            let find = move || context::symbols::find(&symbols, &workspace, &pattern, limit);
             let found = tokio::task::spawn_blocking(find).await;
             found.ok().map(Reply::Symbols)
         })

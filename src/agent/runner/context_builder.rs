@@ -390,6 +390,7 @@ impl ContextBuilder {
                     .map_or_else(String::new, |it| shown_path(&it.settings())),
             },
             setup: AnswerSetup {
+                absent: Vec::new(),
                 purpose: Purpose::Answer,
                 turn: Turn(0),
                 conversation: setup.conversation.clone(),
@@ -464,6 +465,7 @@ impl ContextBuilder {
             let absent = lock(&state).absent.clone();
             let tools = &mut submission.setup.tools;
             *tools = tools.filtered(|it| !absent.iter().any(|(name, _)| *name == it.name));
+            submission.setup.absent = absent;
             let skills = shelf.skills();
             let has_skills = skills.for_model().next().is_some();
             *tools = tools.filtered(|it| has_skills || it.name != skill::NAME);
@@ -914,18 +916,29 @@ impl DiskReading {
     /// The tools that need a checker or a language server, where there is none.
     fn absent(&self, standing: Option<&Standing>) -> Vec<(&'static str, NotOffered)> {
         let workspace = self.workspace.as_ref();
-        let has_server = self.may_check && workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
+        let may_act = workspace.is_some_and(|it| it.may_act());
+        let is_there =
+            self.may_check && workspace.is_some_and(|it| LanguageServers::is_any_installed(it, &self.settings));
+        let has_server = is_there && workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
+        let has_checker = self.has_checker(standing);
+        let why = |is_there: bool, otherwise| {
+            if is_there && !may_act {
+                NotOffered::Untrusted
+            } else {
+                otherwise
+            }
+        };
         let mut absent = Vec::new();
-        if !has_server && !self.has_checker(standing) {
-            absent.push((read_lints::NAME, NotOffered::NoChecker));
+        if !(has_server || has_checker && may_act) {
+            absent.push((read_lints::NAME, why(is_there || has_checker, NotOffered::NoChecker)));
         }
         if !has_server {
-            absent.extend(OF_SERVERS.map(|it| (it, NotOffered::NoServer)));
+            absent.extend(OF_SERVERS.map(|it| (it, why(is_there, NotOffered::NoServer))));
         }
         absent
     }
 
-    /// Returns true if some checker could be run for `read_lints`.
+    /// Returns true if some checker could be run for `read_lints`, where the workspace may act.
     fn has_checker(&self, standing: Option<&Standing>) -> bool {
         let (Some(workspace), Some(standing)) = (&self.workspace, standing) else {
             return false;
@@ -934,7 +947,7 @@ impl DiskReading {
         let is_there = |program: &str| os::process::find(program, &path).is_some();
         let mut checkers = standing.checkers.iter();
         let has_any = checkers.any(|it| checkers::can_run(it, workspace.root(), &is_there));
-        workspace.may_act() && (has_any || !self.settings.lint.is_empty())
+        has_any || !self.settings.lint.is_empty()
     }
 
     fn read(&self) -> (ContextState, SkillSet, HookSet) {

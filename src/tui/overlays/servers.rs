@@ -25,6 +25,8 @@ const LOG_LINES: usize = 3;
 const GAP: usize = 2;
 const LEAST_NAME: usize = 12;
 const LEAST_FILE: usize = 12;
+/// Columns of the sign that there are tools to unfold.
+const FOLD: usize = 2;
 
 /// The page.
 pub struct ServersPage {
@@ -250,7 +252,16 @@ fn row(place: Place, report: &ServersReport, is_open: bool, is_here: bool, colum
     };
     let facts = visible_line(&facts);
     // What matters of a server is seen as a whole, its name as far as there is room, the place of its file if there is any left.
-    let room = columns.saturating_sub(width::width(&facts) + GAP);
+    let longest = match tool {
+        Some(_) => width::width(&facts),
+        None => report
+            .servers
+            .iter()
+            .map(|it| width::width(&state(it).2) + FOLD)
+            .max()
+            .unwrap_or_default(),
+    };
+    let room = columns.saturating_sub(longest + GAP);
     let room = room.clamp(LEAST_NAME.min(columns), columns);
     let name = width::cut_middle(&visible_line(name), room);
     let room = room.min(widest.unwrap_or_default());

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     agent::{
-        approval::{Rules, RunMode},
+        approval::{self, Rules, RunMode},
         history::{
             message_history::{MessageHistory, skills_in},
             told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
@@ -470,6 +470,9 @@ impl ContextBuilder {
             let has_skills = skills.for_model().next().is_some();
             *tools = tools.filtered(|it| has_skills || it.name != skill::NAME);
             submission.policy.rules.allow.extend(expansion::readable(&skills));
+            let afar = lock(&state).rules.readable();
+            let afar = afar.iter().filter_map(|it| approval::Rule::read_below(it));
+            submission.policy.rules.allow.extend(afar);
             let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
@@ -961,10 +964,12 @@ impl DiskReading {
             (Some(workspace), Some(standing)) => RuleSet::load(workspace, standing.trust.clone()),
             (Some(_) | None, _) => RuleSet::default(),
         };
-        let rules = rules.with_user(rules::of_user(&self.settings, paths));
-        warnings.extend(rules.warnings());
         let root = self.workspace.as_ref().map(|it| it.root().to_owned());
         let (around, broken) = extensions::Surroundings::of_user(root, paths);
+        let rules = rules
+            .with_plugins(&around.plugins)
+            .with_user(rules::of_user(&self.settings, paths));
+        warnings.extend(rules.warnings());
         warnings.extend(broken.iter().map(|(name, why)| format!("plugin {name}: {why}")));
         let trust = standing.as_ref().map(|it| it.trust.clone());
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));

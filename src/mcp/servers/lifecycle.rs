@@ -15,7 +15,7 @@ use tokio::{
 use super::{Entry, Inner, Lists, Note, State};
 use crate::{
     config::Fingerprint,
-    extensions::installed,
+    extensions::{installed, made_data_folder},
     mcp::{
         approval::{Change, Standing},
         connection::{Connection, Transport},
@@ -304,6 +304,10 @@ impl Inner {
                 directory,
                 folders,
             } => {
+                if matches!(definition.origin, Origin::Plugin(_)) {
+                    // What it may write has to be there.
+                    made_data_folder(&variables);
+                }
                 let spec = ServiceSpec {
                     program: command,
                     arguments,

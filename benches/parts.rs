@@ -116,6 +116,7 @@ mod commands {
         bencher.bench_local(|| {
             runtime.block_on(async {
                 let spec = Spec {
+                    folders: Vec::new(),
                     line: "true".to_owned(),
                     directory: workspace.root().to_owned(),
                     permissions: permissions.to_vec(),

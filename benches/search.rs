@@ -4,12 +4,18 @@
 //! cargo bench --bench search -- QUESTIONS.json FOLDER [even|odd]
 //! MODEL=granite-30m DATA=… cargo bench --bench search -- …
 //! cargo bench --bench search -- scale CHUNKS
+//! cargo bench --bench search -- change FILES
 //! ```
 //!
 //! `QUESTIONS.json` is `{"repository": [{"q": "…", "gold": ["path", …]}]}`, and `FOLDER/repository` a checkout with git. Prints, per repository
 //! and in all: the share of questions with a right file among the first 5 and 10 files, the mean of 1/rank, and how many files came back.
 //! `even` and `odd` take every other question: one half to tune on, one to look at once. `MODEL` ranks by meaning as well, with a model that
 //! is installed in the data folder `DATA`; `ALL=1` gives all chunks vectors first. Vectors are kept in `DATA`, too.
+
+//!
+//! `change` writes so many files and prints the time until all are cut, until one change of one file is noticed by looking at all of them
+//! (listing, asking for times, cutting the one), and what being told of changes by the kernel would take instead: a watch for each folder,
+//! and then the event.
 
 //!
 //! `scale` makes files with about `CHUNKS` chunks in memory and vectors by chance, and prints: time of the first look (words), of the vectors
@@ -21,12 +27,20 @@
     reason = "figures are for the person who runs the bench, and git lists the files"
 )]
 
-use std::{collections::BTreeMap, ops::ControlFlow, path::Path, process::Command, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use serde::Deserialize;
 use sheaf::{
     embedding::{Effort, EmbedError, Embedder, Embeddings, LocalModel},
     index::{File, Index, IsOver},
+    sandbox::{Bounds, Workspace},
 };
 
 #[derive(Deserialize)]
@@ -69,8 +83,14 @@ fn main() {
         scale(count.parse().expect("a number of chunks"));
         return;
     }
+    if let [word, count] = arguments.as_slice()
+        && word == "change"
+    {
+        change(count.parse().expect("a number of files"));
+        return;
+    }
     let [questions, folder, half @ ..] = arguments.as_slice() else {
-        println!("SKIPPED: search, which needs QUESTIONS.json FOLDER [even|odd], or scale CHUNKS");
+        println!("SKIPPED: search, which needs QUESTIONS.json FOLDER [even|odd], scale CHUNKS, or change FILES");
         return;
     };
     let text = std::fs::read_to_string(questions).expect("the questions can be read");
@@ -148,6 +168,129 @@ fn files(root: &Path) -> Vec<File> {
         })
     };
     names.filter_map(file).collect()
+}
+
+/// Files of a folder that is written for `change`.
+const FILES_OF_FOLDER: usize = 20;
+
+fn change(count: usize) {
+    let folder = std::env::temp_dir().join(format!("sheaf-change-{}", std::process::id()));
+    for at in 0..count {
+        let below = folder.join(format!("src/part{}/deep{}", at / 400, at / FILES_OF_FOLDER));
+        std::fs::create_dir_all(&below).expect("a folder");
+        let text = format!("fn name_{at}() {{\n    word{}(word{});\n}}\n", at % 5000, at % 777);
+        std::fs::write(below.join(format!("file{at}.rs")), text).expect("a file");
+    }
+    std::fs::write(folder.join(".gitignore"), "target\n").expect("a file");
+    let workspace = Workspace::open(&folder).expect("a workspace");
+    let timed = |what: &str, work: &mut dyn FnMut() -> String| {
+        let (start, used) = (Instant::now(), processor_time());
+        let result = work();
+        let (wall, cpu) = (start.elapsed().as_secs_f64(), processor_time() - used);
+        println!("{what:52} {:9.1} ms  {:9.1} ms of CPU  {result}", wall * 1e3, cpu * 1e3);
+    };
+    let list = || {
+        let root = workspace.located(workspace.root()).expect("the root");
+        let walker = workspace.walker(&root, Bounds::until(|| false)).expect("a walk");
+        let found: Mutex<Vec<PathBuf>> = Mutex::default();
+        walker.visit(2, || {
+            let found = &found;
+            Box::new(move |entry| {
+                let file = entry.ok().filter(|it| it.file_type().is_some_and(|it| it.is_file()));
+                found
+                    .lock()
+                    .expect("sound")
+                    .extend(file.map(ignore::DirEntry::into_path));
+                ignore::WalkState::Continue
+            })
+        });
+        let mut found = found.into_inner().expect("sound");
+        found.sort_unstable();
+        found
+    };
+    let dated = |paths: Vec<PathBuf>| -> Vec<File> {
+        let file = |path: PathBuf| {
+            let metadata = std::fs::symlink_metadata(&path).ok()?;
+            Some(File {
+                shown: path.strip_prefix(&folder).ok()?.to_string_lossy().into_owned(),
+                modified: metadata.modified().ok(),
+                bytes: metadata.len(),
+                path,
+            })
+        };
+        paths.into_iter().filter_map(file).collect()
+    };
+    let read = |path: &Path| std::fs::read(path).ok();
+    let index = Index::default();
+    timed("all files are listed and cut", &mut || {
+        let files = dated(list());
+        format!("{} chunks", index.survey(&files, &read, &|| false).len())
+    });
+    let changed = folder.join("src/part0/deep0/file0.rs");
+    for nth in 0..3 {
+        std::fs::write(&changed, format!("fn other_{nth}() {{ zebra_{nth}(); }}\n")).expect("a file");
+        let mut files = Vec::new();
+        timed("one change: files are listed", &mut || {
+            files = dated(Vec::new());
+            let paths = list();
+            let text = format!("{} files", paths.len());
+            files.extend(paths.into_iter().map(|path| File {
+                path,
+                shown: String::new(),
+                modified: None,
+                bytes: 0,
+            }));
+            text
+        });
+        let paths: Vec<PathBuf> = files.into_iter().map(|it| it.path).collect();
+        let mut files = Vec::new();
+        timed("one change: their times are asked for", &mut || {
+            files = dated(paths.clone());
+            String::new()
+        });
+        timed("one change: the one is cut and found", &mut || {
+            let found = index.search(&files, &read, &format!("zebra_{nth}"), CHUNKS, &|| false);
+            let first = found.hits.first().map(|it| files[it.file].shown.clone());
+            assert_eq!(first.as_deref(), Some("src/part0/deep0/file0.rs"));
+            String::new()
+        });
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::inotify;
+        let told = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).expect("inotify");
+        let flags = inotify::WatchFlags::MODIFY
+            | inotify::WatchFlags::CREATE
+            | inotify::WatchFlags::DELETE
+            | inotify::WatchFlags::MOVE;
+        let folders: std::collections::BTreeSet<PathBuf> =
+            list().iter().filter_map(|it| it.parent().map(Path::to_owned)).collect();
+        timed("a watch for each folder", &mut || {
+            let watched = folders
+                .iter()
+                .filter(|it| inotify::add_watch(&told, it.as_path(), flags).is_ok());
+            format!("{} of {} folders", watched.count(), folders.len())
+        });
+        std::fs::write(&changed, "fn last() {}\n").expect("a file");
+        timed("one change: the kernel's events are read", &mut || {
+            let mut buffer = vec![std::mem::MaybeUninit::uninit(); 1 << 16];
+            let mut reader = inotify::Reader::new(&told, &mut buffer);
+            let mut events = 0;
+            while reader.next().is_ok() {
+                events += 1;
+            }
+            format!("{events} events")
+        });
+    }
+    std::fs::remove_dir_all(&folder).ok();
+}
+
+/// Time that the processors have worked for this program, in seconds.
+fn processor_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: f64 = numbers.skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum();
+    ticks / 100.0
 }
 
 /// Dimensions of the vectors by chance.

@@ -180,6 +180,10 @@ edit-fixed = { $count ->
     [one] 1 Problem behoben
    *[other] { $count } Probleme behoben
 }
+edit-open = { $count ->
+    [one] 1 Problem übrig
+   *[other] { $count } Probleme übrig
+}
 edit-more-problems = { $count ->
     [one] … noch 1
    *[other] … noch { $count }
@@ -420,6 +424,7 @@ reason-command-timeout = Zeit überschritten
 reason-tool-unknown = dieses Werkzeug gibt es nicht
 reason-tool-arguments-invalid = ungültige Argumente
 reason-tool-forbidden-in-mode = in diesem Modus nicht erlaubt
+reason-workspace-untrusted = diesem Ordner wird nicht vertraut: /trust
 reason-tool-rejected = abgelehnt
 reason-cancelled = angehalten
 error-step-file-not-found = Prüfe den Pfad.
@@ -435,6 +440,7 @@ error-step-command-timeout = Lass es im Hintergrund oder mit längerem Zeitlimit
 error-step-tool-unknown = Das Modell hat ein unbekanntes Tool aufgerufen. Es versucht es noch einmal.
 error-step-tool-arguments-invalid = Das Modell hat ungültige Argumente geschickt. Es versucht es noch einmal.
 error-step-tool-forbidden-in-mode = shift+tab wechselt den Modus.
+error-step-workspace-untrusted = /trust fragt, was dieser Ordner darf.
 error-step-tool-failed = Das Modell hat diesen Fehler gesehen.
 error-step-llm-auth = Prüfe den Schlüssel des Anbieters. sheaf doctor zeigt, welcher benutzt wird.
 error-step-llm-rate-limited = Warte kurz und versuche es noch einmal.

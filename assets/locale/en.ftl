@@ -183,6 +183,10 @@ edit-fixed = { $count ->
     [one] 1 problem fixed
    *[other] { $count } problems fixed
 }
+edit-open = { $count ->
+    [one] 1 problem left
+   *[other] { $count } problems left
+}
 edit-more-problems = { $count ->
     [one] … 1 more
    *[other] … { $count } more
@@ -423,6 +427,7 @@ reason-command-timeout = timed out
 reason-tool-unknown = no such tool
 reason-tool-arguments-invalid = invalid arguments
 reason-tool-forbidden-in-mode = not allowed in this mode
+reason-workspace-untrusted = this folder is not trusted: /trust
 reason-tool-rejected = rejected
 reason-cancelled = stopped
 error-step-file-not-found = Check the path.
@@ -438,6 +443,7 @@ error-step-command-timeout = Ask to run it in the background, or with a longer t
 error-step-tool-unknown = The model called an unknown tool. It will try again.
 error-step-tool-arguments-invalid = The model sent invalid arguments. It will try again.
 error-step-tool-forbidden-in-mode = shift+tab changes the mode.
+error-step-workspace-untrusted = /trust asks about what this folder may do.
 error-step-tool-failed = The model saw this error.
 error-step-llm-auth = Check the provider's key. sheaf doctor shows which one is used.
 error-step-llm-rate-limited = Wait a moment, then retry.

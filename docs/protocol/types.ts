@@ -156,6 +156,8 @@ export interface ChangeCheck {
   newProblems: number;
   /** number of problems that are gone */
   fixedProblems: number;
+  /** number of problems that earlier changes of the answer have brought and that are left */
+  openProblems?: number;
   /** the new problems, at most 20 */
   problems: Array<Problem>;
   /** why files were not looked at */

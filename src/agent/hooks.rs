@@ -20,9 +20,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::sandbox::{BatchLine, End, Report};
 use crate::{
     agent::undo::ChangeWatch,
-    extensions::hooks::{
-        Answer, Broken, Common, Decision, Exit, GivenVariable, Hook, HookSet, Isolation, Merged, Occasion, Point, Run,
-        hook_input, merge, read_answer,
+    extensions::{
+        hooks::{
+            Answer, Broken, Common, Decision, Exit, GivenVariable, Hook, HookSet, Isolation, Merged, Occasion, Point,
+            Run, hook_input, merge, read_answer,
+        },
+        made_data_folder,
     },
     os::file::{self, Access},
     protocol::Permission,
@@ -386,6 +389,7 @@ impl Hooks {
             permissions: permissions(hook.isolation),
             only_reads: false,
             limit: Some(hook.timeout),
+            folders: data_folders([hook]).await,
             variables: call.variables.clone(),
         };
         let begun = Arc::clone(workspace).begin(spec, |_| {}).await;
@@ -399,6 +403,20 @@ impl Hooks {
         let stdout = stdout.await.map_err(|it| failed("its output cannot be read", &it))??;
         Ok((exit(ended.how), stdout, stderr))
     }
+}
+
+/// The folders that hooks of plugins may write, which are made.
+async fn data_folders(hooks: impl IntoIterator<Item = &Hook>) -> Vec<PathBuf> {
+    let named: Vec<_> = hooks
+        .into_iter()
+        .map(|it| it.variables.clone())
+        .filter(|it| !it.is_empty())
+        .collect();
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let make = move || named.iter().filter_map(|it| made_data_folder(it)).collect();
+    tokio::task::spawn_blocking(make).await.unwrap_or_default()
 }
 
 const NO_SANDBOX: &str = "there is no sandbox here; agent.hooks = \"free\" in your settings runs hooks without one";
@@ -489,6 +507,7 @@ async fn together(workspace: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
         directory: workspace.root().to_owned(),
         permissions: permissions(first.hook.isolation),
         only_reads: false,
+        folders: data_folders(calls.iter().map(|it| &it.hook)).await,
         // Each has a time of its own.
         limit: calls.iter().map(|it| it.hook.timeout).max().map(|it| it + LATE),
         variables: Vec::new(),

@@ -401,7 +401,7 @@ fn start_conversation(
         return Ok(code::USAGE);
     }
     let resumed = chat::resume_target(wanted, &mut words, |it| chat::is_title(&base, it)).filter(|_| !is_open_choice);
-    if let Err(problem) = run::apply_arguments(wanted, &mut base) {
+    if let Err(problem) = run::apply_arguments(wanted, &mut base, has_screen) {
         complain(&problem);
         return Ok(code::USAGE);
     }

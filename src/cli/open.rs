@@ -18,6 +18,7 @@ use crate::{
     },
     config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
     embedding::{self, EmbeddingService},
+    extensions::installed,
     index::Index,
     journal::Log,
     link::{
@@ -265,6 +266,16 @@ fn asker(is_attended: bool) -> Asker {
     if is_attended { Asker::Here } else { Asker::Nobody }
 }
 
+/// The settings with the language servers of plugins; one that the user has set under the same name goes before it.
+fn with_plugins(settings: &Settings, paths: Option<&Paths>) -> Settings {
+    let mut settings = settings.clone();
+    let plugins = paths.map(|it| installed(&it.data).0).unwrap_or_default();
+    for (name, server) in plugins.into_iter().flat_map(|it| it.language_servers) {
+        settings.lsp.entry(name).or_insert(server);
+    }
+    settings
+}
+
 /// The embedded agent's parts, from which links for conversations are made.
 #[derive(Clone)]
 pub struct AgentTemplate {
@@ -337,7 +348,7 @@ impl AgentTemplate {
             provider,
             model,
             about,
-            settings: Arc::new(settings.clone()),
+            settings: Arc::new(with_plugins(settings, paths.as_ref())),
             workspace,
             tools,
             roles,

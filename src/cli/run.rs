@@ -22,10 +22,13 @@ use crate::{
         tool_choice,
     },
     cli::open::ConversationOptions,
-    config::{ConfiguredRule, KeySource, Layer, Location, Problem, Settings, Upstream, suggestion},
+    config::{
+        ConfiguredRule, Fingerprint, KeySource, Layer, Location, Problem, Settings, TrustStore, Upstream, suggestion,
+    },
+    extensions::{Surroundings, find_modes},
     os::file,
     print::{Approver, PrintOptions, SessionInfo},
-    protocol::{Message, Submit},
+    protocol::{Message, Mode, Submit},
     sandbox::{self, Tier},
     tools,
 };
@@ -36,7 +39,7 @@ const FILE_PROGRAMS: &str = "ls tree pwd stat file du cat head tail wc diff cmp 
                              touch cp mv";
 
 /// Applies the options of a run to the settings. Error: the message about an option with an impossible value.
-pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String> {
+pub fn apply_arguments(wanted: &Run, base: &mut CliContext, has_screen: bool) -> Result<(), String> {
     let settings = &mut base.settings;
     let home = std::env::home_dir();
     for (flag, rules, list) in [
@@ -84,14 +87,14 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
     if let Some(most) = wanted.max_turns {
         settings.agent.max_requests = most;
     }
-    if wanted.agent.is_some() && (wanted.attach.is_some() || matches!(settings.upstream(), Upstream::Gateway(_))) {
-        return Err(
-            "--agent: the modes of files are those of the agent here, and a gateway has none of them".to_owned(),
-        );
-    }
-    base.custom_mode.clone_from(&wanted.agent);
     if wanted.trust {
         settings.trusted.push(base.workspace.to_string_lossy().into_owned());
+    }
+    base.custom_mode.clone_from(&wanted.agent);
+    let is_elsewhere = wanted.attach.is_some() || matches!(settings.upstream(), Upstream::Gateway(_));
+    if let Some(name) = wanted.agent.as_deref().filter(|_| is_elsewhere) {
+        let mode = remote_mode(name, base, has_screen)?;
+        mode.as_str().clone_into(&mut base.settings.mode);
     }
     for folder in &wanted.add_dir {
         if !folder.is_dir() {
@@ -99,6 +102,28 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
         }
     }
     Ok(())
+}
+
+/// Returns the mode that a gateway is told beside the name of a custom one: the nearest that it knows. Error: there is no such mode.
+fn remote_mode(name: &str, base: &CliContext, has_screen: bool) -> Result<Mode, String> {
+    let is_whole = base.settings.is_trusted(&base.workspace);
+    // Nobody is there to be shown what has changed.
+    let said = has_screen.then(|| TrustStore::under(&base.paths.state).record(&base.workspace));
+    let may_act = |path: &str, print: &Fingerprint| is_whole || said.as_ref().is_some_and(|it| it.allows(path, print));
+    let (around, _) = Surroundings::of_user(Some(base.workspace.clone()), Some(&base.paths));
+    let modes = find_modes(&around, &may_act).modes;
+    if let Some(mode) = modes.iter().find(|it| it.name == name) {
+        return Ok(mode.base);
+    }
+    let names: Vec<&str> = modes.iter().map(|it| it.name.as_str()).collect();
+    let others = if names.is_empty() {
+        String::new()
+    } else {
+        format!("; there are {}", names.join(", "))
+    };
+    Err(format!(
+        "--agent: there is no mode `{name}` here, or it is not trusted{others}"
+    ))
 }
 
 /// Applies the texts that are given for the system prompt.

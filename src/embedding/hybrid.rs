@@ -184,10 +184,10 @@ impl Embeddings {
         let of = survey.len();
         let is_small = of * Vectors::<TextHash>::size_of(asked.values.len()) <= MOST_MEMORY;
         let ranked = || {
-            let mut with = 0;
+            let (mut with, mut next) = (0, 0);
             let memory = self.memory();
             let meaning = survey.by_meaning(question, CANDIDATES, |hash| {
-                let cosine = memory.vectors.cosine(hash, &asked);
+                let cosine = memory.vectors.cosine(hash, &asked, &mut next);
                 with += usize::from(cosine.is_some());
                 cosine
             });

@@ -51,6 +51,8 @@ impl Vector {
 #[derive(Debug)]
 pub struct Vectors<K> {
     places: rustc_hash::FxHashMap<K, u32>,
+    /// In the order in which they came, as the vectors.
+    keys: Vec<K>,
     scales: Vec<f32>,
     values: Vec<i8>,
     dims: usize,
@@ -60,6 +62,7 @@ impl<K> Default for Vectors<K> {
     fn default() -> Self {
         Self {
             places: rustc_hash::FxHashMap::default(),
+            keys: Vec::new(),
             scales: Vec::new(),
             values: Vec::new(),
             dims: 0,
@@ -67,7 +70,7 @@ impl<K> Default for Vectors<K> {
     }
 }
 
-impl<K: Eq + std::hash::Hash> Vectors<K> {
+impl<K: Eq + std::hash::Hash + Copy> Vectors<K> {
     /// Adds a vector. One with other dimensions than the first is left out.
     pub fn insert(&mut self, key: K, vector: &Vector) {
         if self.scales.is_empty() {
@@ -77,6 +80,7 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
             return;
         }
         self.places.insert(key, self.scales.len() as u32);
+        self.keys.push(key);
         self.scales.push(vector.scale);
         if self.values.capacity() - self.values.len() < self.dims {
             // Doubling would take more than is ever needed.
@@ -90,9 +94,16 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
         self.places.contains_key(key)
     }
 
-    /// The cosine of a vector and that of a key; `None` if there is none, or it has other dimensions.
-    pub fn cosine(&self, key: &K, other: &Vector) -> Option<f32> {
-        let place = *self.places.get(key)? as usize;
+    /// The cosine of a vector and that of a key; `None` if there is none, or it has other dimensions. `next` is where the key is
+    /// likely to stand, 0 at first: keys that are asked for in the order in which they came are not looked up one by one.
+    #[inline]
+    pub fn cosine(&self, key: &K, other: &Vector, next: &mut usize) -> Option<f32> {
+        let place = if self.keys.get(*next) == Some(key) {
+            *next
+        } else {
+            *self.places.get(key)? as usize
+        };
+        *next = place + 1;
         let values = self.values.get(place * self.dims..(place + 1) * self.dims)?;
         if values.len() != other.values.len() {
             return None;
@@ -125,23 +136,18 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
 
     /// Bytes in memory of one vector with `dims` dimensions, about.
     pub fn size_of(dims: usize) -> usize {
-        dims + 4 + 2 * (size_of::<K>() + 4)
+        dims + 4 + size_of::<K>() + 2 * (size_of::<K>() + 4)
     }
 }
 
-/// The sum of products. In parts of 16, which the compiler turns into vector instructions; a product fits into 16 bits.
+/// The sum of products. In this form the compiler makes one instruction of eight products and four sums.
+#[inline]
 fn dot(left: &[i8], right: &[i8]) -> i32 {
-    let (left, left_rest) = left.as_chunks::<16>();
-    let (right, right_rest) = right.as_chunks::<16>();
-    let mut sums = [0_i32; 16];
-    for (left, right) in left.iter().zip(right) {
-        for ((sum, left), right) in sums.iter_mut().zip(left).zip(right) {
-            *sum += i32::from(i16::from(*left) * i16::from(*right));
-        }
-    }
-    let rest = left_rest.iter().zip(right_rest);
-    let rest: i32 = rest.map(|(left, right)| i32::from(*left) * i32::from(*right)).sum();
-    sums.iter().sum::<i32>() + rest
+    let products = left
+        .iter()
+        .zip(right)
+        .map(|(left, right)| i32::from(*left) * i32::from(*right));
+    products.sum()
 }
 
 #[cfg(test)]
@@ -158,10 +164,10 @@ mod tests {
         let mut vectors = Vectors::default();
         vectors.insert(1, &Vector::of(&exact).expect("a direction"));
         let other = Vector::of(&other).expect("a direction");
-        let found = vectors.cosine(&1, &other).expect("a cosine");
+        let found = vectors.cosine(&1, &other, &mut 0).expect("a cosine");
         assert!((found - cosine).abs() < 0.01, "{found} {cosine}");
         vectors.insert(2, &other);
-        assert!((vectors.cosine(&2, &other).expect("itself") - 1.0).abs() < 0.01);
+        assert!((vectors.cosine(&2, &other, &mut 0).expect("itself") - 1.0).abs() < 0.01);
         assert_eq!(Vector::read(&other.bytes(), 384), Some(other));
     }
 

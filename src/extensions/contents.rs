@@ -42,10 +42,19 @@ pub fn plugin_contents(plugin: &Plugin) -> Vec<(&'static str, String)> {
     let modes = find_modes(&around, &nothing_else);
     lines.extend(modes.modes.iter().map(|it| ("mode", named(&it.name, &it.about))));
     lines.extend(style_names(&around).into_iter().map(|it| ("output style", it)));
+    lines.extend(plugin.rules().into_iter().map(|it| ("rule", it.0)));
     let hooks = find_hooks(&around, (&[], ""), Isolation::Sandbox, &nothing_else);
     lines.extend(hooks.hooks.iter().map(|it| ("hook", named(&it.event, &it.command))));
     let servers = plugin.servers.iter();
     lines.extend(servers.map(|it| ("MCP server", named(&it.name, &it.about()))));
+    let servers = plugin.language_servers.iter();
+    lines.extend(servers.map(|(name, it)| {
+        let command = it.command.iter().chain(&it.args).cloned().collect::<Vec<_>>().join(" ");
+        (
+            "language server",
+            named(name, &format!("{command} ({})", it.extensions.join(" "))),
+        )
+    }));
     lines.extend(
         hooks
             .unsupported

@@ -21,7 +21,8 @@ pub use folders::{HeldFile, Owner, Surroundings, repository_above};
 pub use front_matter::FrontMatter;
 pub use mode::{AllowedTool, CustomMode, ModeSet, ToolGroup, find_modes};
 pub use plugin::{
-    Plugin, PluginEntry, PluginForm, PluginIndex, PluginServer, PluginSource, installed, read as read_plugin,
+    Plugin, PluginEntry, PluginForm, PluginIndex, PluginServer, PluginSource, installed, made_data_folder,
+    read as read_plugin,
 };
 pub use shelf::SkillShelf;
 pub use skill::{Skill, SkillSet, Visibility, find_skills};

@@ -46,9 +46,19 @@ pub struct Cutter {
 impl Cutter {
     /// The pieces of a file, first to last; together they are all of its lines. `None` when it was broken off.
     pub fn cut<'a>(&mut self, path: &Path, text: &'a str, is_over: IsOver<'_>) -> Option<Vec<ChunkText<'a>>> {
+        self.read(path, text, is_over).map(|it| it.0)
+    }
+
+    /// The same with the syntax tree of the file, if its language is known and it was read in time.
+    pub(super) fn read<'a>(
+        &mut self,
+        path: &Path,
+        text: &'a str,
+        is_over: IsOver<'_>,
+    ) -> Option<(Vec<ChunkText<'a>>, Option<Tree>)> {
         let lines = Lines::new(text);
         if lines.starts.is_empty() {
-            return Some(Vec::new());
+            return Some((Vec::new(), None));
         }
         let tree = match grammar::of(path) {
             Some(language) => self.parse(language, text, is_over),
@@ -69,10 +79,11 @@ impl Cutter {
             ),
             None => windows(0..lines.count(), &[], false, &mut pieces),
         }
-        Some(join(pieces).into_iter().filter_map(|it| it.part(&lines)).collect())
+        let pieces = join(pieces).into_iter().filter_map(|it| it.part(&lines)).collect();
+        Some((pieces, tree))
     }
 
-    pub(super) fn parse(&mut self, language: usize, text: &str, is_over: IsOver<'_>) -> Option<Tree> {
+    fn parse(&mut self, language: usize, text: &str, is_over: IsOver<'_>) -> Option<Tree> {
         if !self.parsers.iter().any(|(it, _)| *it == language) {
             let mut parser = Parser::new();
             parser.set_language(&grammar::language(language)?).ok()?;

@@ -7,6 +7,8 @@
 //! A chunk has an identity, the hash of its text. Whoever has vectors of texts ([`crate::embedding`]) ranks chunks by these
 //! as well, and both rankings are fused.
 //!
+//! With its chunks each file has the names that it defines ([`Symbols`]).
+//!
 //! Files are read by a function that the caller gives, so that only what it may see is ever read.
 
 mod chunk;
@@ -18,11 +20,11 @@ mod syntax;
 mod word;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicUsize, Ordering},
     },
     thread::JoinHandle,
@@ -33,6 +35,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::text::WordList;
 use store::Known;
+use symbol::Names;
 use word::Words;
 
 pub use ranking::{Candidate, RankedBy, choose, fuse};
@@ -57,6 +60,8 @@ const THREADS: usize = 2;
 /// Maximum size of a text that is embedded, in bytes. A model reads less of it.
 const LONGEST_TEXT: usize = 8 << 10;
 
+/// So many files that were cut are stored before the look has ended.
+const MANY_NEW: usize = 2000;
 /// Fewer files that were cut are not worth storing.
 const LEAST_NEW: usize = 32;
 /// Contents that no file has may be as many as those that one has, and so many more.
@@ -68,6 +73,8 @@ const NEW_PART: usize = 100;
 #[derive(Debug, Default)]
 pub struct Index {
     known: Mutex<KnownFiles>,
+    /// Held while files are cut: a second search at the same time would do the same work again.
+    cutting: Mutex<()>,
     /// The file in which they are stored. `None`: nowhere.
     path: Option<PathBuf>,
 }
@@ -139,7 +146,7 @@ impl Survey<'_> {
 
     /// The number of chunks.
     pub fn len(&self) -> usize {
-        self.entries.iter().flatten().map(|it| it.chunks.len()).sum()
+        self.entries.iter().flatten().map(|it| it.parts.chunks.len()).sum()
     }
 
     /// True if there are no chunks.
@@ -151,7 +158,7 @@ impl Survey<'_> {
     pub fn of_file(&self, file: usize) -> Vec<TextHash> {
         let entry = self.entries.get(file).and_then(Option::as_ref);
         entry
-            .map(|it| it.chunks.iter().map(|it| it.hash).collect())
+            .map(|it| it.parts.chunks.iter().map(|it| it.hash).collect())
             .unwrap_or_default()
     }
 
@@ -161,7 +168,7 @@ impl Survey<'_> {
         entries.flat_map(|(file, entry)| {
             entry
                 .iter()
-                .flat_map(move |it| it.chunks.iter().map(move |it| (file, it.hash)))
+                .flat_map(move |it| it.parts.chunks.iter().map(move |it| (file, it.hash)))
         })
     }
 }
@@ -214,8 +221,15 @@ struct Entry {
     bytes: u64,
     /// Hash of its name and content.
     content: TextHash,
-    chunks: Arc<[Chunk]>,
+    parts: Arc<Parts>,
     is_aside: bool,
+}
+
+/// What is known of a file with this name and content.
+#[derive(Debug)]
+struct Parts {
+    chunks: Box<[Chunk]>,
+    names: Names,
 }
 
 #[derive(Debug)]
@@ -230,19 +244,17 @@ struct Chunk {
 }
 
 impl Entry {
-    fn size(&self) -> usize {
-        size(&self.chunks)
-    }
-
     fn fits(&self, file: &File) -> bool {
         self.modified == file.modified && self.bytes == file.bytes
     }
 }
 
-/// Bytes of a file's chunks in memory.
-fn size(chunks: &[Chunk]) -> usize {
-    let words: usize = chunks.iter().map(|it| it.words.size()).sum();
-    words + std::mem::size_of_val(chunks) + 256
+impl Parts {
+    /// Bytes in memory.
+    fn size(&self) -> usize {
+        let words: usize = self.chunks.iter().map(|it| it.words.size()).sum();
+        words + std::mem::size_of_val(&*self.chunks) + self.names.size() + 256
+    }
 }
 
 impl Index {
@@ -282,26 +294,40 @@ impl Index {
 
     /// The entries of `files`, in their order; `None` where there was no time or no room.
     fn refresh(&self, files: &[File], read: Read<'_>, is_over: IsOver<'_>) -> Vec<Option<Arc<Entry>>> {
-        // Held while files are cut: a second search at the same time would do the same work again.
+        let _cutting = self.cutting.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.cut(files, read, is_over);
+        forget(&mut self.known().kept, files);
+        self.save();
+        entries
+    }
+
+    /// The same for some of the files that are searched, and without waiting: while others are being cut, for those that are.
+    fn look(&self, files: &[File], read: Read<'_>, is_over: IsOver<'_>) -> Vec<Option<Arc<Entry>>> {
+        match self.cutting.try_lock() {
+            Ok(_) | Err(TryLockError::Poisoned(_)) => {
+                let entries = self.cut(files, read, is_over);
+                self.save();
+                entries
+            }
+            Err(TryLockError::WouldBlock) => self.known().entries(files),
+        }
+    }
+
+    /// What is known, with what was stored.
+    fn known(&self) -> MutexGuard<'_, KnownFiles> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let (false, Some(path)) = (known.is_loaded, &self.path) {
             known.kept = store::load(path);
         }
         known.is_loaded = true;
-        let contents = &known.kept.contents;
-        let mut entries: Vec<_> = files
-            .iter()
-            .map(|it| {
-                known
-                    .kept
-                    .entries
-                    .get(&it.path)
-                    .filter(|entry| entry.fits(it))
-                    .map(Arc::clone)
-            })
-            .collect();
+        known
+    }
+
+    /// Cuts the files that are not known, as long as there is time and room.
+    fn cut(&self, files: &[File], read: Read<'_>, is_over: IsOver<'_>) -> Vec<Option<Arc<Entry>>> {
+        let mut entries = self.known().entries(files);
         let missing: Vec<usize> = (0..files.len()).filter(|it| entries[*it].is_none()).collect();
-        let used: usize = entries.iter().flatten().map(|it| it.size()).sum();
+        let used: usize = entries.iter().flatten().map(|it| it.parts.size()).sum();
         let room = AtomicUsize::new(MOST_BYTES.saturating_sub(used));
         let next = AtomicUsize::new(0);
         let made = Mutex::new(Vec::new());
@@ -312,14 +338,25 @@ impl Index {
                 let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     break;
                 };
-                let Some(entry) = entry(&mut cutter, &files[*at], read, contents, is_over) else {
+                let file = &files[*at];
+                let kept = |content: &TextHash| self.known().kept.contents.get(content).map(Arc::clone);
+                let Some(entry) = entry(&mut cutter, file, read, &kept, is_over) else {
                     break;
                 };
-                let size = entry.size();
+                let size = entry.parts.size();
                 let left = |it: usize| Some(it.saturating_sub(size));
                 // Always gives a new value.
                 let _ = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
-                own.push((*at, Arc::new(entry)));
+                let entry = Arc::new(entry);
+                let mut known = self.known();
+                known.add(file, &entry);
+                if known.has_many_new()
+                    && let Some(path) = &self.path
+                {
+                    known.save(path);
+                }
+                drop(known);
+                own.push((*at, entry));
             }
             made.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
         };
@@ -329,19 +366,17 @@ impl Index {
             }
             work();
         });
-        let made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-        known.unsaved += made.len();
-        for (at, entry) in made {
-            let chunks = Arc::clone(&entry.chunks);
-            known.kept.contents.insert(entry.content, chunks);
-            known.kept.entries.insert(files[at].path.clone(), Arc::clone(&entry));
+        for (at, entry) in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
             entries[at] = Some(entry);
         }
-        forget(&mut known.kept, files);
-        if let Some(path) = &self.path {
-            known.save(path);
-        }
         entries
+    }
+
+    /// Stores everything, if enough of it is new and it is to be stored.
+    fn save(&self) {
+        if let Some(path) = &self.path {
+            self.known().save(path);
+        }
     }
 }
 
@@ -355,6 +390,24 @@ impl Drop for KnownFiles {
 }
 
 impl KnownFiles {
+    /// The entries of `files`, in their order; `None` where a file has changed, or was never cut.
+    fn entries(&self, files: &[File]) -> Vec<Option<Arc<Entry>>> {
+        let entry = |it: &File| self.kept.entries.get(&it.path).filter(|entry| entry.fits(it));
+        files.iter().map(|it| entry(it).map(Arc::clone)).collect()
+    }
+
+    fn add(&mut self, file: &File, entry: &Arc<Entry>) {
+        self.unsaved += 1;
+        self.kept.contents.insert(entry.content, Arc::clone(&entry.parts));
+        self.kept.entries.insert(file.path.clone(), Arc::clone(entry));
+    }
+
+    /// True if so much is new that it would be a loss if the program ended now. Ever more, so that a first look writes at most twice
+    /// what it has found.
+    fn has_many_new(&self) -> bool {
+        self.unsaved >= MANY_NEW.max(self.kept.entries.len() / 2)
+    }
+
     /// Stores everything if enough of it is new, in a thread of its own.
     fn save(&mut self, path: &Path) {
         let least = LEAST_NEW.max(self.kept.entries.len() / NEW_PART);
@@ -376,7 +429,7 @@ impl KnownFiles {
 
 /// Drops what is not of this search, where all of it would be too much, and contents that no file has, where they are the most.
 fn forget(known: &mut Known, files: &[File]) {
-    let total: usize = known.contents.values().map(|it| size(it)).sum();
+    let total: usize = known.contents.values().map(|it| it.size()).sum();
     let most = files.len().saturating_mul(4).max(10_000);
     if total > MOST_BYTES || known.entries.len() > most {
         let wanted: HashSet<_> = files.iter().map(|it| &it.path).collect();
@@ -388,12 +441,12 @@ fn forget(known: &mut Known, files: &[File]) {
     known.contents.retain(|content, _| used.contains(content));
 }
 
-/// Reads and cuts a file, unless `contents` has the chunks of its like; `None` when that was broken off.
+/// Reads and cuts a file, unless `kept` has the parts of its like; `None` when that was broken off.
 fn entry(
     cutter: &mut chunk::Cutter,
     file: &File,
     read: Read<'_>,
-    contents: &HashMap<TextHash, Arc<[Chunk]>>,
+    kept: &dyn Fn(&TextHash) -> Option<Arc<Parts>>,
     is_over: IsOver<'_>,
 ) -> Option<Entry> {
     let text = if file.bytes <= LONGEST_FILE {
@@ -405,19 +458,20 @@ fn entry(
         .map(|it| String::from_utf8_lossy(&it).into_owned())
         .unwrap_or_default();
     let content = TextHash::of(&format!("{}\0{text}", file.shown));
-    let entry = |chunks| Entry {
+    let entry = |parts| Entry {
         modified: file.modified,
         bytes: file.bytes,
         content,
-        chunks,
+        parts,
         is_aside: is_aside(&file.shown),
     };
-    if let Some(chunks) = contents.get(&content) {
-        return Some(entry(Arc::clone(chunks)));
+    if let Some(parts) = kept(&content) {
+        return Some(entry(parts));
     }
     let mut words = word::Counter::default();
     let mut chunks = Vec::new();
-    for part in cutter.cut(Path::new(&file.shown), &text, is_over)? {
+    let (pieces, tree) = cutter.read(Path::new(&file.shown), &text, is_over)?;
+    for part in pieces {
         words.add(&file.shown);
         for line in &part.above {
             words.add(line);
@@ -433,7 +487,10 @@ fn entry(
             is_aside: part.is_test,
         });
     }
-    Some(entry(chunks.into()))
+    Some(entry(Arc::new(Parts {
+        chunks: chunks.into(),
+        names: tree.map_or_else(Names::default, |it| Names::of(&it, &text)),
+    })))
 }
 
 fn is_text(bytes: &[u8]) -> bool {
@@ -641,6 +698,32 @@ mod tests {
         files[4].modified = Some(SystemTime::UNIX_EPOCH);
         assert_eq!((search(&files), count.load(Ordering::Relaxed)), (20, 22));
         assert_eq!((search(&files[..5]), count.load(Ordering::Relaxed)), (5, 22));
+    }
+
+    #[test]
+    fn a_long_look_is_stored_while_it_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::stored(&folder.path().join("cache"), folder.path());
+        let path = index.path.clone().unwrap();
+        let at = |it: usize| folder.path().join(format!("{it}.rs"));
+        let files: Vec<_> = (0..MANY_NEW + 10)
+            .map(|it| File {
+                path: at(it),
+                ..file(&format!("{it}.rs"), "x")
+            })
+            .collect();
+        for file in &files {
+            std::fs::write(&file.path, "x").unwrap();
+        }
+        // The last file is not read before something is stored.
+        let read = |file: &Path| {
+            let is_last = file == at(MANY_NEW + 9);
+            while is_last && store::load(&path).entries.len() < MANY_NEW {
+                std::thread::yield_now();
+            }
+            Some(b"x".to_vec())
+        };
+        assert!(index.survey(&files, &read, &|| false).is_whole());
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Survey<'_> {
             let path = shown.unwrap_or_default();
             let is_inside = |it: &word::AskedWord| it.stem.len() >= SHORTEST_INSIDE && path.contains(&it.stem);
             let in_path: Vec<u8> = asked.iter().map(|it| IN_PATH * u8::from(is_inside(it))).collect();
-            for chunk in entry.iter().flat_map(|it| it.chunks.iter()) {
+            for chunk in entry.iter().flat_map(|it| it.parts.chunks.iter()) {
                 total += 1;
                 length += u64::from(chunk.words.length);
                 let words = asked.iter().zip(&in_path);
@@ -122,7 +122,7 @@ impl Survey<'_> {
             let Some(entry) = entry else {
                 continue;
             };
-            for chunk in entry.chunks.iter() {
+            for chunk in &entry.parts.chunks {
                 let Some(cosine) = similarity(&chunk.hash) else {
                     continue;
                 };
@@ -158,7 +158,7 @@ impl Survey<'_> {
             entries.flat_map(move |(file, entry)| {
                 let chunks = entry
                     .iter()
-                    .flat_map(|it| it.chunks.iter().map(move |chunk| (it.is_aside, chunk)));
+                    .flat_map(|it| it.parts.chunks.iter().map(move |chunk| (it.is_aside, chunk)));
                 let wanted = chunks.filter(move |(file, chunk)| (*file || chunk.is_aside) == is_aside);
                 wanted.map(move |(_, chunk)| Candidate {
                     hit: Hit {

@@ -1,7 +1,8 @@
-//! Chunks of files on the disk, so that the next program need not cut the files again.
+//! Chunks and names of files on the disk, so that the next program need not cut the files again.
 //!
 //! There is one file for a repository and its worktrees. It is written as a whole and put in the place of the old one: readers see
-//! one or the other. What is cut off, damaged or of another version counts as absent. Words are hashes, so no text of a file is in it.
+//! one or the other. What is cut off, damaged or of another version counts as absent. Words are hashes, so but for the names that
+//! code defines no text of a file is in it.
 //! Chunks are found by the hash of a file's name and content, so that branches and worktrees share them.
 
 use std::{
@@ -14,7 +15,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Chunk, Entry, TextHash, word::Words};
+use super::{Chunk, Entry, Parts, TextHash, symbol::Names, word::Words};
 use crate::{
     config::Fingerprint,
     os::file::{self, Access},
@@ -23,7 +24,7 @@ use crate::{
 /// The folder below that of caches.
 const FOLDER: &str = "words";
 /// The beginning of a file. Its last byte is the format: another one where files are cut, or words are taken, in another way.
-const MAGIC: &[u8; 8] = b"sheafw\0\x01";
+const MAGIC: &[u8; 8] = b"sheafw\0\x02";
 /// Maximum size of a file, in bytes. A larger one is not read.
 const MOST_BYTES: u64 = 256 << 20;
 /// Maximum size of all files; the oldest ones go.
@@ -33,8 +34,8 @@ const MOST_BYTES_OF_ALL: u64 = 512 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub entries: HashMap<PathBuf, Arc<Entry>>,
-    /// The chunks of files, also of those that are not there now, by the hash of name and content.
-    pub contents: HashMap<TextHash, Arc<[Chunk]>>,
+    /// The parts of files, also of those that are not there now, by the hash of name and content.
+    pub contents: HashMap<TextHash, Arc<Parts>>,
 }
 
 /// The file with the chunks of the repository at `root`, below the folder of caches. It need not exist.
@@ -158,10 +159,12 @@ impl<W: Write> Write for Sum<W> {
 fn encode(known: &Known, to: &mut impl Write) -> io::Result<()> {
     to.write_all(MAGIC)?;
     put(to, known.contents.len())?;
-    for (hash, chunks) in &known.contents {
+    for (hash, Parts { chunks, names }) in known.contents.iter().map(|(hash, it)| (hash, &**it)) {
         to.write_all(&hash.0)?;
+        put(to, names.packed().len())?;
+        to.write_all(names.packed())?;
         put(to, chunks.len())?;
-        for it in chunks.iter() {
+        for it in chunks {
             to.write_all(&it.first.to_le_bytes())?;
             to.write_all(&it.last.to_le_bytes())?;
             to.write_all(&it.hash.0)?;
@@ -211,10 +214,12 @@ fn decoded(bytes: &[u8]) -> Option<Known> {
     let mut known = Known::default();
     for _ in 0..from.number()? {
         let hash = TextHash(from.array()?);
+        let length = from.number()? as usize;
+        let names = Names::of_packed(from.take(length)?.into());
         let chunks = (0..from.number()?)
             .map(|_| chunk(&mut from))
-            .collect::<Option<Arc<[_]>>>()?;
-        known.contents.insert(hash, chunks);
+            .collect::<Option<Box<[_]>>>()?;
+        known.contents.insert(hash, Arc::new(Parts { chunks, names }));
     }
     for _ in 0..from.number()? {
         let length = from.number()?;
@@ -229,7 +234,7 @@ fn decoded(bytes: &[u8]) -> Option<Known> {
                 .flatten(),
             bytes,
             content,
-            chunks: Arc::clone(known.contents.get(&content)?),
+            parts: Arc::clone(known.contents.get(&content)?),
             is_aside: is_aside == 1,
         };
         known.entries.insert(path, Arc::new(entry));
@@ -335,7 +340,7 @@ mod tests {
                 entry.bytes,
                 entry.is_aside
             );
-            for it in entry.chunks.iter() {
+            for it in &entry.parts.chunks {
                 let (hashes, counts) = it.words.parts();
                 let words = hashes.iter().zip(counts);
                 write!(
@@ -346,6 +351,7 @@ mod tests {
                 .unwrap();
                 write!(line, " {:?}", words.collect::<Vec<_>>()).unwrap();
             }
+            write!(line, " {:?}", entry.parts.names.iter().collect::<Vec<_>>()).unwrap();
             lines.push(line);
         }
         lines.sort();
@@ -384,7 +390,7 @@ mod tests {
         let print = Fingerprint::of(&[shown(&known()).as_bytes()]).to_string();
         assert_eq!(
             (MAGIC[7], print.as_str()),
-            (1, "86cb94e3ea3af2c3ae26cf1e5865e6a8be3266d7ec3f284c90440b0cfe758fd5"),
+            (2, "2d87b27de49f93814c802470f3931dbe514c803186ed6e05a7d2806e12f13779"),
             "files are cut otherwise: increase the last byte of MAGIC, else stored words are mixed with new ones"
         );
     }

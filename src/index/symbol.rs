@@ -1,60 +1,81 @@
 //! The names that code gives to its functions, types and constants, and the lines where each stands: what one points at
-//! by name.
-//!
-//! Nothing is known before the first question. A file is read again when its size or time of change differs; what all
-//! names together take has a limit, beyond which files stay unread.
+//! by name. They are read when a file is cut into chunks, and stored with these.
 
 use std::{
-    collections::HashMap,
     ops::RangeInclusive,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use tree_sitter::Node;
+use tree_sitter::{Node, Tree};
 
-use super::{File, IsOver, LONGEST_FILE, Read, chunk::Cutter, grammar, is_aside};
+use super::{Entry, File, Index, IsOver, LONGEST_FILE, Read, grammar};
 
-/// Maximum size of the names of all files, in bytes.
-const MOST_BYTES: usize = 32 << 20;
 /// Names of one file: beyond it, it was written by a program.
 const MOST_PER_FILE: usize = 4000;
 /// Items inside of items are looked at as deep as this.
 const DEEPEST: usize = 24;
-/// Maximum characters of an indexed name.
+/// Maximum bytes of an indexed name.
 const LONGEST_NAME: usize = 200;
-/// Age up to which results are reused without looking at the files: somebody is typing.
+/// Age up to which results are reused without looking at the files: somebody is typing. So many times longer, where it took long.
 const FRESH: Duration = Duration::from_secs(3);
+const FRESH_TIMES: u32 = 20;
+/// The words for kinds of names. Stored by their places: new ones come last.
+const WORDS: [&str; 18] = [
+    "fn",
+    "struct",
+    "enum",
+    "union",
+    "trait",
+    "type",
+    "const",
+    "static",
+    "macro",
+    "mod",
+    "class",
+    "module",
+    "namespace",
+    "interface",
+    "record",
+    "function",
+    "method",
+    "constructor",
+];
+/// Bytes of a packed name but for its texts: word, lengths of name and owner, lines.
+const HEAD_BYTES: usize = 11;
 
-/// The names in all files that were ever asked about.
-#[derive(Debug, Default)]
+/// The names in the files that an index knows.
+#[derive(Debug)]
 pub struct Symbols {
-    known: Mutex<OutlineCache>,
+    index: Arc<Index>,
+    last: Mutex<Option<LastLook>>,
 }
 
-#[derive(Debug, Default)]
-struct OutlineCache {
-    outlines: HashMap<PathBuf, Arc<Outline>>,
-    /// The files of the last look, and what is known of them.
-    last: Option<(Instant, Arc<[Arc<Outline>]>)>,
+/// The files of the last look that could be read, with what they hold.
+#[derive(Debug)]
+struct LastLook {
+    at: Instant,
+    good_for: Duration,
+    outlines: Arc<[Outline]>,
 }
 
-/// Names that a file defines.
+/// A file and its names.
 #[derive(Debug)]
 struct Outline {
     shown: Box<str>,
-    modified: Option<SystemTime>,
-    bytes: u64,
-    items: Box<[Definition]>,
-    is_aside: bool,
+    entry: Arc<Entry>,
 }
 
-#[derive(Debug)]
-struct Definition {
-    name: Box<str>,
+/// The names that a file defines, packed: they are many, and seldom asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(Box<[u8]>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Definition<'a> {
+    name: &'a str,
     /// The type or module that it belongs to.
-    owner: Option<Box<str>>,
+    owner: Option<&'a str>,
     /// As the language says it: `fn`, `class`.
     word: &'static str,
     first: u32,
@@ -74,15 +95,73 @@ pub struct Symbol {
     pub lines: RangeInclusive<u32>,
 }
 
-impl Outline {
-    fn size(&self) -> usize {
-        let text = |it: &Definition| it.name.len() + it.owner.as_ref().map_or(0, |it| it.len());
-        let items: usize = self.items.iter().map(text).sum();
-        items + self.items.len() * size_of::<Definition>() + self.shown.len() + 256
+impl Names {
+    /// The names in a syntax tree of `text`.
+    pub fn of(tree: &Tree, text: &str) -> Self {
+        let mut items = Vec::new();
+        collect(tree.root_node(), text, None, 0, &mut items);
+        let mut packed = Vec::new();
+        for it in items {
+            let owner = it.owner.unwrap_or_default();
+            // Both are short.
+            let lengths = [it.name.len() as u8, owner.len() as u8];
+            let word = WORDS.iter().position(|word| *word == it.word);
+            packed.push(word.unwrap_or_default() as u8);
+            packed.extend(lengths);
+            packed.extend(it.first.to_le_bytes());
+            packed.extend(it.last.to_le_bytes());
+            packed.extend(it.name.as_bytes());
+            packed.extend(owner.as_bytes());
+        }
+        Self(packed.into())
+    }
+
+    /// What [`Self::packed`] has given.
+    pub const fn of_packed(packed: Box<[u8]>) -> Self {
+        Self(packed)
+    }
+
+    pub const fn packed(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Bytes in memory.
+    pub const fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The names in the order of the file, as far as they can be read.
+    pub fn iter(&self) -> impl Iterator<Item = Definition<'_>> {
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            let (head, texts) = rest.split_first_chunk::<HEAD_BYTES>()?;
+            let [word, name, owner, lines @ ..] = head;
+            let ([first, last], _) = lines.as_chunks::<4>() else {
+                return None;
+            };
+            let (name, texts) = texts.split_at_checked(usize::from(*name))?;
+            let (owner, texts) = texts.split_at_checked(usize::from(*owner))?;
+            rest = texts;
+            Some(Definition {
+                name: std::str::from_utf8(name).ok()?,
+                owner: Some(std::str::from_utf8(owner).ok()?).filter(|it| !it.is_empty()),
+                word: WORDS.get(usize::from(*word))?,
+                first: u32::from_le_bytes(*first),
+                last: u32::from_le_bytes(*last),
+            })
+        })
     }
 }
 
 impl Symbols {
+    /// The names in the files that `index` knows.
+    pub fn of(index: Arc<Index>) -> Self {
+        Self {
+            index,
+            last: Mutex::default(),
+        }
+    }
+
     /// The names that fit what was typed, the best first, at most `most`. `Cart::total` and `Cart.total` ask for what
     /// belongs to something.
     ///
@@ -99,73 +178,32 @@ impl Symbols {
         rank(&outlines, typed, most)
     }
 
-    fn refresh(&self, files: &dyn Fn() -> Vec<File>, read: Read<'_>, is_over: IsOver<'_>) -> Arc<[Arc<Outline>]> {
+    fn refresh(&self, files: &dyn Fn() -> Vec<File>, read: Read<'_>, is_over: IsOver<'_>) -> Arc<[Outline]> {
         // Held while files are read: who types on meanwhile waits for what is being done anyway.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, outlines)) = &known.last
-            && at.elapsed() < FRESH
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(it) = &*last
+            && it.at.elapsed() < it.good_for
         {
-            return Arc::clone(outlines);
+            return Arc::clone(&it.outlines);
         }
-        let mut cutter = Cutter::default();
-        let mut room = MOST_BYTES;
-        let mut outlines = HashMap::new();
-        let mut found = Vec::new();
-        let mut is_whole = true;
-        for file in files() {
-            if grammar::of(Path::new(&file.shown)).is_none() || file.bytes > LONGEST_FILE {
-                continue;
-            }
-            let before = known.outlines.get(&file.path);
-            let before = before.filter(|it| it.modified == file.modified && it.bytes == file.bytes);
-            let outline = match before {
-                Some(it) => Arc::clone(it),
-                None if is_over() => {
-                    is_whole = false;
-                    continue;
-                }
-                None => match outline(&mut cutter, &file, read, is_over) {
-                    // What was broken off is not what the file holds.
-                    Some(_) if is_over() => {
-                        is_whole = false;
-                        continue;
-                    }
-                    Some(it) => Arc::new(it),
-                    None => continue,
-                },
-            };
-            let Some(left) = room.checked_sub(outline.size()) else {
-                break;
-            };
-            room = left;
-            found.push(Arc::clone(&outline));
-            outlines.insert(file.path, outline);
-        }
-        let found: Arc<[Arc<Outline>]> = found.into();
-        known.outlines = outlines;
+        let began = Instant::now();
+        let mut files = files();
+        files.retain(|it| grammar::of(Path::new(&it.shown)).is_some() && it.bytes <= LONGEST_FILE);
+        let entries = self.index.look(&files, read, is_over);
+        let is_whole = entries.iter().all(Option::is_some);
+        let outline = |(file, entry): (File, Option<Arc<Entry>>)| {
+            let shown = file.shown.into();
+            entry.map(|entry| Outline { shown, entry })
+        };
+        let outlines: Arc<[Outline]> = files.into_iter().zip(entries).filter_map(outline).collect();
         // What is not read yet is read when somebody asks again.
-        known.last = is_whole.then(|| (Instant::now(), Arc::clone(&found)));
-        found
+        *last = is_whole.then(|| LastLook {
+            at: Instant::now(),
+            good_for: FRESH.max(began.elapsed() * FRESH_TIMES),
+            outlines: Arc::clone(&outlines),
+        });
+        outlines
     }
-}
-
-/// `None`: the file cannot be read.
-fn outline(cutter: &mut Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>) -> Option<Outline> {
-    let bytes = read(&file.path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let path = Path::new(&file.shown);
-    let tree = grammar::of(path).and_then(|it| cutter.parse(it, &text, is_over));
-    let mut items = Vec::new();
-    if let Some(tree) = tree {
-        collect(tree.root_node(), &text, None, 0, &mut items);
-    }
-    Some(Outline {
-        shown: file.shown.as_str().into(),
-        modified: file.modified,
-        bytes: file.bytes,
-        items: items.into_boxed_slice(),
-        is_aside: is_aside(&file.shown),
-    })
 }
 
 /// The way in which a kind of node names something.
@@ -216,7 +254,7 @@ fn sort(node: Node<'_>) -> Sort {
     }
 }
 
-fn collect(node: Node<'_>, text: &str, owner: Option<&str>, depth: usize, items: &mut Vec<Definition>) {
+fn collect<'a>(node: Node<'_>, text: &'a str, owner: Option<&'a str>, depth: usize, items: &mut Vec<Definition<'a>>) {
     if depth > DEEPEST {
         return;
     }
@@ -247,8 +285,8 @@ fn note<'a>(
     node: Node<'_>,
     text: &'a str,
     word: &'static str,
-    owner: Option<&str>,
-    items: &mut Vec<Definition>,
+    owner: Option<&'a str>,
+    items: &mut Vec<Definition<'a>>,
 ) -> Option<&'a str> {
     // What only mentions a type, without its body, is not where it stands.
     let is_mention = matches!(
@@ -267,8 +305,8 @@ fn note<'a>(
         (word, _) => word,
     };
     items.push(Definition {
-        name: name.into(),
-        owner: owner.map(Into::into),
+        name,
+        owner,
         word,
         first: whole.start_position().row as u32 + 1,
         last: whole.end_position().row as u32 + 1,
@@ -314,7 +352,7 @@ fn fit(name: &str, wanted: &str) -> Option<u8> {
     })
 }
 
-fn rank(outlines: &[Arc<Outline>], typed: &str, most: usize) -> Vec<Symbol> {
+fn rank(outlines: &[Outline], typed: &str, most: usize) -> Vec<Symbol> {
     let typed = typed.trim().to_lowercase();
     let (owner, wanted) = match typed.rsplit_once("::").or_else(|| typed.rsplit_once('.')) {
         Some((owner, wanted)) => (Some(owner.rsplit(['.', ':']).next().unwrap_or(owner)), wanted),
@@ -325,17 +363,20 @@ fn rank(outlines: &[Arc<Outline>], typed: &str, most: usize) -> Vec<Symbol> {
     }
     let mut found = Vec::new();
     for outline in outlines {
-        for item in &outline.items {
-            let Some(rank) = fit(&item.name, wanted) else { continue };
+        for item in outline.entry.parts.names.iter() {
+            let Some(rank) = fit(item.name, wanted) else { continue };
             if let Some(owner) = owner
-                && !item
-                    .owner
-                    .as_deref()
-                    .is_some_and(|it| it.to_lowercase().contains(owner))
+                && !item.owner.is_some_and(|it| it.to_lowercase().contains(owner))
             {
                 continue;
             }
-            let place = (rank, outline.is_aside, item.name.len(), &outline.shown, item.first);
+            let place = (
+                rank,
+                outline.entry.is_aside,
+                item.name.len(),
+                &outline.shown,
+                item.first,
+            );
             found.push((place, outline, item));
         }
     }
@@ -345,9 +386,9 @@ fn rank(outlines: &[Arc<Outline>], typed: &str, most: usize) -> Vec<Symbol> {
     }
     found.truncate(most);
     found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let symbol = |(_, outline, item): (_, &Arc<Outline>, &Definition)| Symbol {
-        name: item.name.to_string(),
-        owner: item.owner.as_deref().map(str::to_owned),
+    let symbol = |(_, outline, item): (_, &Outline, Definition<'_>)| Symbol {
+        name: item.name.to_owned(),
+        owner: item.owner.map(str::to_owned),
         word: item.word,
         path: outline.shown.to_string(),
         lines: item.first..=item.last,
@@ -363,24 +404,15 @@ mod tests {
 
     /// `word owner.name first-last` of everything that a file names.
     fn names(path: &str, text: &str) -> Vec<String> {
-        let file = File {
-            path: path.into(),
-            shown: path.to_owned(),
-            modified: None,
-            bytes: text.len() as u64,
-        };
         let bytes = text.as_bytes().to_vec();
-        let outline = outline(
-            &mut Cutter::default(),
-            &file,
-            &move |_: &Path| Some(bytes.clone()),
-            &|| false,
-        );
-        let line = |it: &Definition| {
-            let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it}."));
+        let index = Index::default();
+        let entries = index.look(&[file(path, text)], &move |_: &Path| Some(bytes.clone()), &|| false);
+        let line = |it: Definition<'_>| {
+            let owner = it.owner.map_or_else(String::new, |it| format!("{it}."));
             format!("{} {owner}{} {}-{}", it.word, it.name, it.first, it.last)
         };
-        outline.expect("it can be read").items.iter().map(line).collect()
+        let entry = entries[0].as_ref().expect("it can be read");
+        entry.parts.names.iter().map(line).collect()
     }
 
     #[test]
@@ -493,7 +525,7 @@ mod tests {
             let text = texts.iter().find(|it| Path::new(it.0) == path)?.1;
             Some(text.as_bytes().to_vec())
         };
-        let symbols = Symbols::default();
+        let symbols = Symbols::of(Arc::default());
         let find = |typed: &str, most: usize| {
             let found = symbols.find(&files, &read, typed, most, &|| false);
             let line = |it: &Symbol| format!("{} {}:{}", it.name, it.path, it.lines.start());
@@ -512,10 +544,75 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_read_once_for_a_search_and_for_its_names_and_stored_ones_are_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..40).map(|it| format!("f{it}.rs")).collect();
+        let paths: Vec<_> = names.iter().map(|it| folder.path().join(it)).collect();
+        for path in &paths {
+            std::fs::write(path, "fn total() {}\n").unwrap();
+        }
+        let files = || -> Vec<File> {
+            let both = names.iter().zip(&paths);
+            both.map(|(shown, path)| File {
+                path: path.clone(),
+                ..file(shown, "fn total() {}\n")
+            })
+            .collect()
+        };
+        let reads = AtomicUsize::new(0);
+        let read = |path: &Path| {
+            reads.fetch_add(1, Ordering::Relaxed);
+            std::fs::read(path).ok()
+        };
+        for expected in [40, 0] {
+            reads.store(0, Ordering::Relaxed);
+            let index = Arc::new(Index::stored(&folder.path().join("cache"), folder.path()));
+            let symbols = Symbols::of(Arc::clone(&index));
+            let found = symbols.find(&files, &read, "total", 50, &|| false);
+            assert_eq!((found.len(), reads.load(Ordering::Relaxed)), (40, expected));
+            let found = index.search(&files(), &read, "total", 10, &|| false);
+            assert!(found.is_whole && reads.load(Ordering::Relaxed) == expected);
+        }
+    }
+
+    #[test]
+    fn while_files_are_cut_what_is_known_is_found_without_waiting() {
+        let index = Arc::new(Index::default());
+        let read = |_: &Path| Some(b"fn total() {}\n".to_vec());
+        index.survey(&[file("a.rs", "fn total() {}\n")], &read, &|| false);
+        let symbols = Symbols::of(Arc::clone(&index));
+        let files = || vec![file("a.rs", "fn total() {}\n"), file("b.rs", "fn total() {}\n")];
+        let cutting = index.cutting.lock().unwrap();
+        let find = || symbols.find(&files, &read, "total", 9, &|| false).len();
+        assert_eq!(find(), 1);
+        drop(cutting);
+        assert_eq!(find(), 2, "the next look is not put off");
+    }
+
+    #[test]
+    fn names_that_are_damaged_end() {
+        let entry = Index::default().look(
+            &[file("a.rs", "x")],
+            &|_: &Path| Some(b"struct Cart;\nimpl Cart { fn total() {} }\n".to_vec()),
+            &|| false,
+        );
+        let names = &entry[0].as_ref().unwrap().parts.names;
+        assert_eq!(names.iter().count(), 2);
+        for cut in 0..names.packed().len() {
+            assert!(Names::of_packed(names.packed()[..cut].into()).iter().count() < 2);
+        }
+        for at in 0..names.packed().len() {
+            let mut other = names.packed().to_vec();
+            other[at] ^= 0x80;
+            Names::of_packed(other.into()).iter().for_each(drop);
+        }
+    }
+
+    #[test]
     fn what_there_is_no_time_for_is_found_the_next_time() {
         let files = || vec![file("a.rs", "fn total() {}\n")];
         let read = |_: &Path| Some(b"fn total() {}\n".to_vec());
-        let symbols = Symbols::default();
+        let symbols = Symbols::of(Arc::default());
         assert_eq!(symbols.find(&files, &read, "total", 9, &|| true), []);
         assert_eq!(symbols.find(&files, &read, "total", 9, &|| false).len(), 1);
     }

@@ -40,6 +40,8 @@ const WALL: Duration = Duration::from_mins(10);
 const MOST_PAGES: usize = 100;
 /// Entries of a list that are kept.
 const MOST_ENTRIES: usize = 1000;
+/// Lists and objects inside each other in a schema; a tool with more is left out.
+const SCHEMA_DEPTH: usize = 100;
 /// Bytes of an entry; a longer one is left out.
 const ENTRY_BYTES: usize = 256 << 10;
 /// Bytes of a list; a longer one is an error.
@@ -214,22 +216,25 @@ impl Connection {
         self.abilities.get(what).is_some_and(|it| !it.is_null())
     }
 
-    /// All tools, in the server's order. One whose name or schema cannot be used is left out, with a line in the log.
-    pub async fn tools(&self) -> Result<Vec<ToolInfo>, Error> {
-        let mut tools: Vec<ToolInfo> = Vec::new();
+    /// All tools, in the server's order, and why others are left out: their names or schemas cannot be used.
+    pub async fn tools(&self) -> Result<(Vec<ToolInfo>, Vec<String>), Error> {
+        let (mut tools, mut left_out): (Vec<ToolInfo>, _) = (Vec::new(), Vec::new());
         for entry in self.list("tools/list", "tools").await? {
             match tool(&entry) {
                 Ok(tool) if tools.iter().any(|it| it.name == tool.name) => {
-                    self.host.log(&format!("left out: a second tool `{}`", tool.name));
+                    left_out.push(format!("a second tool `{}`", tool.name));
                 }
                 Ok(tool) => tools.push(tool),
-                Err(why) => self.host.log(&format!("left out: a tool: {why}")),
+                Err(why) => left_out.push(format!("a tool: {why}")),
             }
+        }
+        for why in &left_out {
+            self.host.log(&format!("left out: {why}"));
         }
         if let Transport::Http(http) = &self.transport {
             http.note_headers(&tools);
         }
-        Ok(tools)
+        Ok((tools, left_out))
     }
 
     /// All prompts.
@@ -590,6 +595,9 @@ fn tool(entry: &Value) -> Result<ToolInfo, String> {
         return Err(format!("`{shown}` cannot be its name"));
     }
     let schema = entry.get("inputSchema").cloned().unwrap_or_default();
+    if depth(&schema) > SCHEMA_DEPTH {
+        return Err(format!("`{name}`: its schema is nested more than {SCHEMA_DEPTH} deep"));
+    }
     let title = match text("title") {
         "" => entry
             .pointer("/annotations/title")
@@ -610,6 +618,15 @@ fn tool(entry: &Value) -> Result<ToolInfo, String> {
         schema,
         print,
     })
+}
+
+/// Lists and objects inside each other. The reader has bounded them.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -781,7 +798,7 @@ pub mod tests {
             result(it, json!({ "tools": tools, "nextCursor": (page + 1).to_string() }))
         })
         .await;
-        let tools = connection.tools().await.expect("a list");
+        let (tools, _) = connection.tools().await.expect("a list");
         assert_eq!((tools.len(), tools[99].name.as_str()), (MOST_PAGES, "t99"));
         // The same cursor again is a loop.
         let connection = open(|it| {
@@ -789,7 +806,22 @@ pub mod tests {
             result(it, json!({ "tools": tools, "nextCursor": "x" }))
         })
         .await;
-        assert_eq!(connection.tools().await.expect("a list").len(), 1, "names are unique");
+        assert_eq!(connection.tools().await.expect("a list").0.len(), 1, "names are unique");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_is_nested_too_deeply_is_left_out_alone() {
+        let connection = open(|it| {
+            let deep = |depth: usize| format!("{}1{}", "{\"items\":".repeat(depth), "}".repeat(depth));
+            let tool = |name: &str, depth| format!(r#"{{"name":"{name}","inputSchema":{}}}"#, deep(depth));
+            let tools = [tool("fine", 100), tool("deep", 101), tool("deeper", 3000)].join(",");
+            vec![format!(r#"{{"id":{},"result":{{"tools":[{tools}]}}}}"#, it["id"])]
+        })
+        .await;
+        let (tools, left_out) = connection.tools().await.expect("a list");
+        assert_eq!(tools.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["fine"]);
+        let why = |name: &str| format!("a tool: `{name}`: its schema is nested more than 100 deep");
+        assert_eq!(left_out, [why("deep"), why("deeper")]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -809,8 +841,9 @@ pub mod tests {
             result(it, json!({ "tools": tools }))
         })
         .await;
-        let tools = connection.tools().await.expect("a list");
+        let (tools, left_out) = connection.tools().await.expect("a list");
         assert_eq!(tools.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["good"]);
+        assert_eq!(left_out.len(), 4, "{left_out:?}");
         let about = &tools[0].about;
         assert!(about.len() <= ABOUT_BYTES + 40, "{}", about.len());
         assert!(!about.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{about}");

@@ -163,14 +163,22 @@ fn of_plugin(plugin: &Plugin, server: &PluginServer) -> Result<Definition, Strin
         if let Some(inner) = command.strip_prefix("./") {
             *command = plugin.root.join(inner).to_string_lossy().into_owned();
         }
-        let variable = match plugin.form {
-            PluginForm::Open => "PLUGIN_ROOT",
-            PluginForm::Cursor => "CURSOR_PLUGIN_ROOT",
-            PluginForm::Claude | PluginForm::Bare => "CLAUDE_PLUGIN_ROOT",
+        let names = match plugin.form {
+            PluginForm::Open => ["PLUGIN_ROOT", "PLUGIN_DATA"],
+            PluginForm::Cursor => ["CURSOR_PLUGIN_ROOT", "PLUGIN_DATA"],
+            PluginForm::Claude | PluginForm::Bare => ["CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"],
         };
-        if variables.iter().all(|it| it.0 != variable) {
-            let root = Given::new(plugin.root.to_string_lossy());
-            variables.push((variable.to_owned(), root));
+        for (name, folder) in plugin
+            .variables()
+            .into_iter()
+            .filter(|it| names.contains(&it.0.as_str()))
+        {
+            if name.ends_with("_DATA") {
+                definition.folders.push(folder.clone());
+            }
+            if variables.iter().all(|it| it.0 != name) {
+                variables.push((name, Given::new(folder)));
+            }
         }
     }
     Ok(definition)
@@ -325,19 +333,25 @@ mod tests {
         settings.insert("tools-db".to_owned(), grant);
         let found = find(&settings, folder.path(), None, std::slice::from_ref(&plugin));
         let root = plugin.root.display();
+        let variables = plugin.variables();
+        let data = &variables.iter().find(|it| it.0 == "CLAUDE_PLUGIN_DATA").unwrap().1;
         let line = |it: &Definition| format!("{} ({}): {} {:?}", it.name, it.origin.shown(), it.line(), it.given());
         assert_eq!(
             found.servers.iter().map(line).collect::<Vec<_>>(),
             [
-                format!("tools (plugin tools): {root}/run [\"CLAUDE_PLUGIN_ROOT={root}\"]"),
                 format!(
-                    "tools-db (plugin tools): {root}/db --at {root}/x [\"KEY=${{TOKEN}}\", \"CLAUDE_PLUGIN_ROOT={root}\"]"
+                    "tools (plugin tools): {root}/run [\"CLAUDE_PLUGIN_ROOT={root}\", \"CLAUDE_PLUGIN_DATA={data}\"]"
+                ),
+                format!(
+                    "tools-db (plugin tools): {root}/db --at {root}/x [\"KEY=${{TOKEN}}\", \"CLAUDE_PLUGIN_ROOT={root}\", \
+                     \"CLAUDE_PLUGIN_DATA={data}\"]"
                 ),
                 "tools-taken (plugin tools):  []".to_owned(),
             ]
         );
         assert!(found.servers.iter().all(Definition::is_foreign));
         assert!(found.servers[1].network, "the user's entry of that name grants");
+        assert_eq!(found.servers[0].reach(), [format!("writes {data}")]);
         assert_eq!(found.problems, ["plugin tools: `bad` cannot be the name of a server"]);
         let Endpoint::Unusable(why) = &found.servers[2].endpoint else {
             panic!("a variable decides what runs");

@@ -8,6 +8,8 @@ use super::content::capped;
 const ID_BYTES: usize = 1024;
 /// Bytes of an error's message that are kept.
 const ERROR_BYTES: usize = 2 << 10;
+/// Lists and objects inside each other that are kept of a list of tools; the reader gives up at 128.
+const DEEPEST: usize = 120;
 
 /// A message that a server sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +50,7 @@ impl RpcError {
 
 /// Reads one message. Error: what is wrong with it.
 pub fn parse(bytes: &[u8]) -> Result<Message, String> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|it| it.to_string())?;
+    let value = serde_json::from_slice(bytes).or_else(|error| tools_cut(bytes).ok_or_else(|| error.to_string()))?;
     let Value::Object(mut members) = value else {
         return Err("it is no JSON object".to_owned());
     };
@@ -74,6 +76,36 @@ pub fn parse(bytes: &[u8]) -> Result<Message, String> {
     // Some servers give the number back as text.
     let id = id.and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
     Ok(id.map_or(Message::Stray, |id| Message::Response { id, result }))
+}
+
+/// A list of tools that is nested too deeply, without what is: one tool must not cost the others. `None`: it is something else.
+fn tools_cut(bytes: &[u8]) -> Option<Value> {
+    let value: Value = serde_json::from_slice(&cut(bytes)?).ok()?;
+    value.pointer("/result/tools")?.is_array().then_some(value)
+}
+
+/// JSON in which `null` stands for what is nested deeper than [`DEEPEST`]; `None` if nothing is.
+fn cut(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (mut kept, mut is_cut) = (Vec::with_capacity(bytes.len()), false);
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in bytes {
+        let was_deep = depth > DEEPEST;
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => depth += 1,
+            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if !was_deep && depth <= DEEPEST {
+            kept.push(*byte);
+        } else if !was_deep {
+            kept.extend(b"null");
+            is_cut = true;
+        }
+    }
+    is_cut.then_some(kept)
 }
 
 fn rpc_error(error: Value) -> RpcError {
@@ -179,5 +211,26 @@ mod tests {
         }
         let deep = format!("{{\"id\":1,\"result\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
         assert!(parse(deep.as_bytes()).is_err(), "nesting is bounded");
+    }
+
+    #[test]
+    fn of_a_list_of_tools_only_what_is_nested_too_deeply_is_lost() {
+        let deep = "[".repeat(3000) + "]}\\\"" + &"]".repeat(3000);
+        let deep = deep.replace("]}\\\"", r#""]}\"[{""#);
+        let list = format!(r#"{{"id":1,"result":{{"tools":[{{"name":"a","deep":{deep}}},{{"name":"b"}}]}}}}"#);
+        let Ok(Message::Response {
+            id: 1,
+            result: Ok(result),
+        }) = parse(list.as_bytes())
+        else {
+            panic!("it is not read");
+        };
+        assert_eq!(
+            (&result["tools"][0]["name"], &result["tools"][1]["name"]),
+            (&json!("a"), &json!("b"))
+        );
+        // Broken otherwise, it stays so.
+        assert!(parse(list.trim_end_matches('}').as_bytes()).is_err());
+        assert!(parse(list.replace("tools", "content").as_bytes()).is_err());
     }
 }

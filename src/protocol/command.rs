@@ -578,6 +578,8 @@ pub enum NotOffered {
     NoChecker,
     /// No language server may or can run in the workspace.
     NoServer,
+    /// It runs what the workspace says, which is not trusted.
+    Untrusted,
     NoSkill,
     EditStyle,
     OtherModels,

@@ -70,8 +70,8 @@ pub fn tool() -> Tool {
 
 /// Characters of a line.
 const MOST_CHARACTERS: usize = 400;
-/// Lists files that may be read and are no use for searching.
-const IGNORE_FILE: &str = ".cursorindexingignore";
+/// Lists files that may be read and are not indexed.
+pub const UNINDEXED: &str = ".cursorindexingignore";
 
 fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     let places = places(&context.workspace, input)?;
@@ -94,7 +94,7 @@ fn files(workspace: &Workspace, places: Vec<Located>, until: &Until) -> Result<(
     let mut is_whole = true;
     for place in places {
         let place = walk::existing(place)?;
-        let walker = workspace.walker(&place, until.bounds())?.also_without(IGNORE_FILE);
+        let walker = workspace.walker(&place, until.bounds())?.also_without(UNINDEXED);
         let listing = walk::files(&walker, &Filter::default(), until);
         is_whole &= listing.is_whole;
         files.extend(listing.files.into_iter().filter_map(|it| file(workspace, &it)));

@@ -46,6 +46,7 @@ use serde_json::{Map, Value};
 use crate::protocol::ToolLabel;
 pub use crate::sandbox::{Cell, Change, Hunk};
 
+pub use codebase_search::UNINDEXED;
 pub use tool::{
     Access, Class, Context, Fault, Input, OldForm, Outcome, Part, Promise, Proposal, Propose, Run, Stop, Tool, ToolSet,
     Touches, Work, names, schema,

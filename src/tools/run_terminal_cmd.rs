@@ -168,6 +168,7 @@ pub async fn output_in(workspace: &Arc<Workspace>, line: &str, limits: &ResultLi
         return format!("[`{line}` did not run: there is no sandbox here]");
     }
     let spec = Spec {
+        folders: Vec::new(),
         line: line.to_owned(),
         directory: workspace.root().to_owned(),
         permissions: Vec::new(),
@@ -332,6 +333,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         .map_or(settings.command_wait, Duration::from_millis)
         .min(settings.command_limit.saturating_add(LAST_MOMENT));
     let spec = Spec {
+        folders: Vec::new(),
         line,
         directory: directory.path.clone(),
         permissions: permissions.clone(),

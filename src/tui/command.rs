@@ -75,10 +75,13 @@ fn begun(app: &App) -> Option<String> {
     Some(app.composer.field.text()).filter(|it| !it.contains('\n') && it.len() <= MOST_BYTES)
 }
 
-/// The commands of files have been read.
-pub fn found(app: &mut App, custom: Vec<Custom>, modes: Vec<CustomMode>) {
+/// The commands and modes of files have been read.
+pub fn found(app: &mut App, mut custom: Vec<Custom>, modes: Vec<CustomMode>) {
+    // Another machine is told the name of a mode; commands of files are filled in by the agent here.
+    let is_here = app.conversation.about.runs;
+    custom.retain(|_| is_here);
     let commands = &mut app.composer.commands;
-    (commands.custom, commands.modes, commands.is_read) = (custom, modes, true);
+    (commands.custom, commands.modes, commands.is_read) = (custom, modes, is_here);
     renew(app);
 }
 

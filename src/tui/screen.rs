@@ -103,10 +103,8 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         history::recall(&runner, Some(app.conversation.workspace.folder.clone()), None);
         history::uses(&runner);
     }
-    if app.conversation.about.runs {
-        // Typed or pasted at once, a command of a file is known, and Shift+Tab goes round the modes of files.
-        runner.carry_out(Effect::Commands, &app);
-    }
+    // Typed or pasted at once, a command of a file is known, and Shift+Tab goes round the modes of files.
+    runner.carry_out(Effect::Commands, &app);
     let mut surface = Surface::new(size.0, size.1);
     surface.has_links = app.preferences.settings.links;
     let screen = Screen {

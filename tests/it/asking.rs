@@ -218,6 +218,35 @@ fn what_the_client_sends_fits_the_schema() {
 }
 
 #[test]
+fn a_gateway_is_told_the_name_of_a_custom_mode_beside_the_nearest_that_it_knows() {
+    let gateway = AskingGateway::start(Asks::AtTheEnd);
+    let home = home();
+    let folder = home.path().join(".config/sheaf/modes");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("calm.md"), "---\ntools: reads\n---\nBe calm.").expect("written");
+    let run = |name: &str| {
+        let command = &mut gateway.command(home.path(), &["--no-session", "--agent", name]);
+        command.arg("go on").output().expect("it starts")
+    };
+    run("calm");
+    let output = run("clam");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("no mode `clam`") && told.contains("there are calm"),
+        "{told}"
+    );
+    let requests = gateway.requests.lock().expect("sound");
+    let [(_, body)] = requests.as_slice() else {
+        panic!("one is sent: {requests:?}");
+    };
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(
+        (&body["mode"], &body["metadata"]),
+        (&json!("ask"), &json!({ "customMode": "calm" }))
+    );
+}
+
+#[test]
 fn a_question_of_the_gateway_ends_the_run_and_no_message_is_made_up() {
     for _ in 0..8 {
         let gateway = AskingGateway::start(Asks::AtTheEnd);

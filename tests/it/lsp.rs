@@ -102,6 +102,39 @@ fn a_change_that_breaks_another_file_is_told_before_the_model_goes_on() {
 }
 
 #[test]
+fn who_mends_one_file_is_told_that_another_is_still_broken() {
+    let Some(bench) = bench("good") else { return };
+    let (results, checked) = calls(
+        &bench,
+        PATIENT,
+        &[
+            read("a.fake"),
+            read("c.fake"),
+            edit("a.fake", "fine", "broken"),
+            edit("c.fake", "a", "broken"),
+            edit("c.fake", "broken", "a"),
+            edit("a.fake", "broken", "fine"),
+        ],
+    );
+    let left = |file: &str| format!("Still there from an earlier change: 1 lint error in `{file}`.");
+    assert!(results[4].contains(&left("a.fake")), "{results:?}");
+    assert!(results[4].contains(&left("b.fake")), "{results:?}");
+    assert!(
+        !results[3].contains("Still there") && !results[5].contains("lint"),
+        "{results:?}"
+    );
+    let numbers = |it: &Value| ["newProblems", "fixedProblems", "openProblems"].map(|name| it[name].as_u64());
+    let numbers: Vec<_> = checked.iter().map(numbers).collect();
+    let expected = [
+        [Some(2), Some(0), None],
+        [Some(1), Some(0), Some(2)],
+        [Some(0), Some(1), Some(2)],
+        [Some(0), Some(2), None],
+    ];
+    assert_eq!(numbers, expected, "{checked:?}");
+}
+
+#[test]
 fn a_file_that_may_not_be_read_without_a_question_is_not_looked_at_because_it_imports_another() {
     let steps = [read("a.fake"), edit("a.fake", "fine", "broken")];
     for setting in [
@@ -336,9 +369,17 @@ fn a_server_that_keeps_dying_is_given_up() {
 #[test]
 fn nothing_starts_in_a_folder_that_is_not_trusted_nor_where_it_is_switched_off() {
     let Some(bench) = bench("good") else { return };
-    let steps = [read("a.fake"), edit("a.fake", "fine", "broken")];
-    let (_, checked) = calls(&bench, &[], &steps);
+    let steps = [
+        read("a.fake"),
+        edit("a.fake", "fine", "broken"),
+        ("read_lints", json!({ "paths": ["a.fake"] })),
+    ];
+    let (results, checked) = calls(&bench, &[], &steps);
     assert_eq!(checked, Vec::<Value>::new());
+    assert!(
+        results[2].contains("WORKSPACE_UNTRUSTED") && results[2].contains("/trust"),
+        "{results:?}"
+    );
     bench.write("work/a.fake", "fine\n");
     let off = ["--trust", "--set", "agent.language_servers=false"];
     let (_, checked) = calls(&bench, &off, &steps);

@@ -78,6 +78,10 @@ fn claude(bench: &Plugins, folder: &str) {
     );
     write("extra/ship.md", "Ship it.\n");
     write(
+        ".lsp.json",
+        r#"{"fake":{"command":"${CLAUDE_PLUGIN_ROOT}/lsp","args":["--x"],"extensionToLanguage":{".fake":"fake"}},"bad":{}}"#,
+    );
+    write(
         "agents/docs.md",
         "---\nname: docs\nmode: primary\ntools: reads\n---\nOnly docs.\n",
     );
@@ -93,7 +97,7 @@ fn claude(bench: &Plugins, folder: &str) {
     );
     write(
         "guard.sh",
-        "#!/bin/sh\ntouch \"$CLAUDE_PROJECT_DIR/guard-ran\"\necho 'the plugin forbids it' >&2\nexit 2\n",
+        "#!/bin/sh\ntouch \"$CLAUDE_PROJECT_DIR/guard-ran\"\necho 1 >\"$CLAUDE_PLUGIN_DATA/kept\"\necho 'the plugin forbids it' >&2\nexit 2\n",
     );
 }
 
@@ -114,7 +118,8 @@ fn a_plugin_is_listed_before_the_yes_and_takes_part_after_it() {
         "  hook  PreToolUse: ${CLAUDE_PLUGIN_ROOT}/guard.sh",
         "  MCP server  db: npx -y @x/db",
         "  not supported  hook SubagentStop",
-        "  not used  lspServers",
+        "/made/lsp --x (.fake)",
+        "  problem  the language server `bad` needs a command, extensionToLanguage and stdio",
         "  not used  member `magic` of the manifest",
         "--yes",
     ] {
@@ -160,6 +165,8 @@ fn a_plugin_is_listed_before_the_yes_and_takes_part_after_it() {
     if !String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
         assert!(results[1].contains("the plugin forbids it"), "{results:?}");
         assert!(bench.0.path("work/guard-ran").exists(), "it ran in the workspace");
+        let kept = bench.0.path("home/.local/share/sheaf-plugin-data/review-tools/kept");
+        assert!(kept.exists(), "it may write a folder of its own: {results:?}");
     }
     let (told, _) = bench.0.run(&["plugin", "list"]);
     assert!(
@@ -217,7 +224,7 @@ fn the_open_form_and_cursors_are_read() {
         "cur (Cursor)",
         "command  /cur:go: Go on.",
         "hook  beforeSubmitPrompt",
-        "not used  rules",
+        "rule  cur:a",
     ] {
         assert!(told.contains(line), "{line}: {told}");
     }
@@ -233,6 +240,42 @@ fn the_open_form_and_cursors_are_read() {
     );
     let (told, code) = bench.add("cursor");
     assert!(code == 1 && told.contains("sheaf plugin update cur"), "{told}");
+}
+
+#[test]
+fn rules_of_a_plugin_hold_as_their_heads_say() {
+    let bench = Plugins::new();
+    bench.0.write("cursor/.cursor-plugin/plugin.json", r#"{"name":"cur"}"#);
+    bench.0.write(
+        "cursor/rules/plain.mdc",
+        "---\nalwaysApply: true\n---\nSpeak plainly.\n",
+    );
+    bench.0.write(
+        "cursor/rules/tests.mdc",
+        "---\ndescription: how to test\n---\nTest first.\n",
+    );
+    let (told, code) = bench.add("cursor");
+    assert!(code == 0 && told.contains("rule  cur:plain"), "{told}");
+    let child = bench.0.start("hello", &["--no-session"]);
+    let asked = bench.0.model.asked();
+    let system = said(&asked.request, "system");
+    assert!(
+        system.contains("Speak plainly.") && system.contains("how to test"),
+        "{system}"
+    );
+    assert!(!system.contains("Test first."), "{system}");
+    let root = bench
+        .0
+        .path("home/.local/share/sheaf/plugins/cur")
+        .canonicalize()
+        .expect("there");
+    let rule = root.join("rules/tests.mdc");
+    asked.calls(&[("read_file", json!({ "target_file": rule }))]);
+    let last = bench.0.model.asked();
+    assert!(last.results()[0].contains("Test first."), "{:?}", last.results());
+    last.says("Done.");
+    last.finish();
+    child.wait_with_output().expect("it ends");
 }
 
 #[test]

@@ -30,11 +30,11 @@ use crate::{
         turn::CheckReport,
     },
     config::Settings,
-    lsp::{Diagnostic, Edit, LanguageServers, Unchecked},
+    lsp::{Diagnostic, Edit, LanguageServers, Unchecked, added},
     os::panic,
     protocol::Mode,
     sandbox::{Place, Tier, Workspace},
-    text::redact,
+    text::{figure, redact},
     tools::{
         Access, Change, Class, Context,
         lints::Findings,
@@ -190,6 +190,8 @@ struct Told {
     rounds: BTreeMap<PathBuf, u32>,
     /// Why files were not looked at.
     unchecked: BTreeSet<String>,
+    /// Problems that its changes have brought and that are left, by file.
+    open: BTreeMap<PathBuf, Vec<Diagnostic>>,
 }
 
 impl std::fmt::Debug for Asked {
@@ -300,10 +302,31 @@ impl Lints {
     /// The report for the model and the documents. Looks up how each file that is named is known.
     fn report(&self, report: &ChangeReport) -> CheckReport {
         let unchecked = self.unchecked(report);
+        let open = self.left_open(report);
         CheckReport {
-            text: self.tell(&report.files, &unchecked).unwrap_or_default(),
-            checked: self.checked(report, unchecked),
+            text: self.tell(report, &open, &unchecked).unwrap_or_default(),
+            checked: self.checked(report, &open, unchecked),
         }
+    }
+
+    /// The problems that earlier changes of the answer have brought and that are left after this one, by file. Notes the new ones.
+    fn left_open(&self, report: &ChangeReport) -> BTreeMap<PathBuf, usize> {
+        let mut told = self.told();
+        for file in &report.checked {
+            let Some(open) = told.open.get_mut(file) else { continue };
+            let now = report.found.get(file).map_or(&[][..], Vec::as_slice);
+            for gone in added(now, open.clone()) {
+                if let Some(at) = open.iter().position(|it| *it == gone) {
+                    open.swap_remove(at);
+                }
+            }
+        }
+        told.open.retain(|file, it| !it.is_empty() && file.exists());
+        let left = told.open.iter().map(|(file, it)| (file.clone(), it.len())).collect();
+        for FileReport { file, new, .. } in report.files.iter().filter(|it| !it.new.is_empty()) {
+            told.open.entry(file.clone()).or_default().extend(new.iter().cloned());
+        }
+        left
     }
 
     /// Why files were not looked at, each reason with the first of its files.
@@ -319,7 +342,12 @@ impl Lints {
     }
 
     /// The member `checked` of the documents of the changes; `None` if nothing has looked at them.
-    fn checked(&self, report: &ChangeReport, mut unchecked: Vec<String>) -> Option<Value> {
+    fn checked(
+        &self,
+        report: &ChangeReport,
+        open: &BTreeMap<PathBuf, usize>,
+        mut unchecked: Vec<String>,
+    ) -> Option<Value> {
         if report.checked.is_empty() && unchecked.is_empty() {
             return None;
         }
@@ -346,7 +374,7 @@ impl Lints {
                 self.shown(&it.file)
             )
         }));
-        Some(json!({
+        let mut checked = json!({
             // The document says that it is pending, and an update is merged with what was there.
             "isPending": false,
             "isChecked": !report.checked.is_empty(),
@@ -354,7 +382,11 @@ impl Lints {
             "fixedProblems": report.fixed,
             "problems": shown.collect::<Vec<_>>(),
             "unchecked": unchecked,
-        }))
+        });
+        if !open.is_empty() {
+            checked["openProblems"] = open.values().sum::<usize>().into();
+        }
+        Some(checked)
     }
 
     /// A file as people and the model know it.
@@ -365,11 +397,11 @@ impl Lints {
 
     /// What the model is told. Of what may be older than the change it is told the number, and the problems themselves where
     /// they are few.
-    fn tell(&self, found: &[FileReport], unchecked: &[String]) -> Option<String> {
+    fn tell(&self, report: &ChangeReport, open: &BTreeMap<PathBuf, usize>, unchecked: &[String]) -> Option<String> {
         let mut told = self.told();
         let mut text = String::new();
         let mut left = MOST_TOLD_IN_ALL;
-        for FileReport { file, new, doubtful } in found {
+        for FileReport { file, new, doubtful } in &report.files {
             let round = told.rounds.entry(file.clone()).or_default();
             if *round == MOST_ROUNDS {
                 continue;
@@ -410,6 +442,15 @@ impl Lints {
                     "This was told for the third time: if it is not mended by the next change, leave it and say so."
                 );
             }
+        }
+        // Whoever mends one thing is not to believe that all is well.
+        for (file, count) in open.iter().filter(|_| report.fixed > 0) {
+            let _ = writeln!(
+                text,
+                "Still there from an earlier change: {} in `{}`.",
+                figure::count(*count, "lint error", "lint errors"),
+                self.shown(file)
+            );
         }
         for why in unchecked {
             if told.unchecked.len() < MOST_TOLD_IN_ALL && told.unchecked.insert(why.clone()) {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     agent::{
-        approval::{Rules, RunMode},
+        approval::{self, Rules, RunMode},
         history::{
             message_history::{MessageHistory, skills_in},
             told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
@@ -230,7 +230,7 @@ impl ContextBuilder {
             is_ready,
             gathering,
             files,
-            symbols: Arc::default(),
+            symbols: Arc::new(Symbols::of(Arc::clone(&setup.index))),
             checks,
             skills,
             hooks,
@@ -390,6 +390,7 @@ impl ContextBuilder {
                     .map_or_else(String::new, |it| shown_path(&it.settings())),
             },
             setup: AnswerSetup {
+                absent: Vec::new(),
                 purpose: Purpose::Answer,
                 turn: Turn(0),
                 conversation: setup.conversation.clone(),
@@ -464,10 +465,14 @@ impl ContextBuilder {
             let absent = lock(&state).absent.clone();
             let tools = &mut submission.setup.tools;
             *tools = tools.filtered(|it| !absent.iter().any(|(name, _)| *name == it.name));
+            submission.setup.absent = absent;
             let skills = shelf.skills();
             let has_skills = skills.for_model().next().is_some();
             *tools = tools.filtered(|it| has_skills || it.name != skill::NAME);
             submission.policy.rules.allow.extend(expansion::readable(&skills));
+            let afar = lock(&state).rules.readable();
+            let afar = afar.iter().filter_map(|it| approval::Rule::read_below(it));
+            submission.policy.rules.allow.extend(afar);
             let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
@@ -799,13 +804,11 @@ impl ContextBuilder {
         })
     }
 
-    /// Functions and types whose name fits `pattern`, best first; `None` without files.
+    /// Functions and types whose name fits `pattern`, best first.
     pub fn find_symbols(&self, workspace: Arc<Workspace>, pattern: String, limit: usize) -> Ready<Option<Reply>> {
-        let (files, symbols) = (self.files.clone(), Arc::clone(&self.symbols));
+        let symbols = Arc::clone(&self.symbols);
         Box::pin(async move {
-            let files = files?;
-            files.ready(PATIENCE).await;
-            let find = move || context::symbols::find(&symbols, &files, &workspace, &pattern, limit);
+            let find = move || context::symbols::find(&symbols, &workspace, &pattern, limit);
             let found = tokio::task::spawn_blocking(find).await;
             found.ok().map(Reply::Symbols)
         })
@@ -916,18 +919,29 @@ impl DiskReading {
     /// The tools that need a checker or a language server, where there is none.
     fn absent(&self, standing: Option<&Standing>) -> Vec<(&'static str, NotOffered)> {
         let workspace = self.workspace.as_ref();
-        let has_server = self.may_check && workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
+        let may_act = workspace.is_some_and(|it| it.may_act());
+        let is_there =
+            self.may_check && workspace.is_some_and(|it| LanguageServers::is_any_installed(it, &self.settings));
+        let has_server = is_there && workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
+        let has_checker = self.has_checker(standing);
+        let why = |is_there: bool, otherwise| {
+            if is_there && !may_act {
+                NotOffered::Untrusted
+            } else {
+                otherwise
+            }
+        };
         let mut absent = Vec::new();
-        if !has_server && !self.has_checker(standing) {
-            absent.push((read_lints::NAME, NotOffered::NoChecker));
+        if !(has_server || has_checker && may_act) {
+            absent.push((read_lints::NAME, why(is_there || has_checker, NotOffered::NoChecker)));
         }
         if !has_server {
-            absent.extend(OF_SERVERS.map(|it| (it, NotOffered::NoServer)));
+            absent.extend(OF_SERVERS.map(|it| (it, why(is_there, NotOffered::NoServer))));
         }
         absent
     }
 
-    /// Returns true if some checker could be run for `read_lints`.
+    /// Returns true if some checker could be run for `read_lints`, where the workspace may act.
     fn has_checker(&self, standing: Option<&Standing>) -> bool {
         let (Some(workspace), Some(standing)) = (&self.workspace, standing) else {
             return false;
@@ -936,7 +950,7 @@ impl DiskReading {
         let is_there = |program: &str| os::process::find(program, &path).is_some();
         let mut checkers = standing.checkers.iter();
         let has_any = checkers.any(|it| checkers::can_run(it, workspace.root(), &is_there));
-        workspace.may_act() && (has_any || !self.settings.lint.is_empty())
+        has_any || !self.settings.lint.is_empty()
     }
 
     fn read(&self) -> (ContextState, SkillSet, HookSet) {
@@ -950,10 +964,12 @@ impl DiskReading {
             (Some(workspace), Some(standing)) => RuleSet::load(workspace, standing.trust.clone()),
             (Some(_) | None, _) => RuleSet::default(),
         };
-        let rules = rules.with_user(rules::of_user(&self.settings, paths));
-        warnings.extend(rules.warnings());
         let root = self.workspace.as_ref().map(|it| it.root().to_owned());
         let (around, broken) = extensions::Surroundings::of_user(root, paths);
+        let rules = rules
+            .with_plugins(&around.plugins)
+            .with_user(rules::of_user(&self.settings, paths));
+        warnings.extend(rules.warnings());
         warnings.extend(broken.iter().map(|(name, why)| format!("plugin {name}: {why}")));
         let trust = standing.as_ref().map(|it| it.trust.clone());
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));

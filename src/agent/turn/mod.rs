@@ -54,8 +54,8 @@ use crate::{
     },
     protocol::{
         ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, FinishReason, Kind,
-        Message, Mode, Notice, ResponseId, ResponseStart, Restriction, Severity, Status, Turn as ProtocolTurn,
-        UserAction, sentence,
+        Message, Mode, NotOffered, Notice, ResponseId, ResponseStart, Restriction, Severity, Status,
+        Turn as ProtocolTurn, UserAction, sentence,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
@@ -196,6 +196,8 @@ pub struct AnswerSetup {
     pub model: AnswerModel,
     /// All tools that may be offered in some mode.
     pub tools: ToolSet,
+    /// Tools that are not among them, because there is nothing here that they could use.
+    pub absent: Vec<(&'static str, NotOffered)>,
     /// The user's settings, for those of single tools.
     pub settings: Arc<Settings>,
     /// Limits of the answer.

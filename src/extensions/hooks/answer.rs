@@ -99,6 +99,15 @@ fn refused(point: Point, stderr: &str) -> Answer {
     answer
 }
 
+/// The answer of a program of which the first line says that it goes on by itself: the next line that is one, else nothing.
+/// `None`: it says nothing of the kind.
+fn detached(stdout: &str) -> Option<Map<String, Value>> {
+    let mut lines = stdout.lines().filter(|it| !it.trim().is_empty());
+    let first = parsed(lines.next()?).ok()?;
+    let is_detached = first.get("async").and_then(Value::as_bool) == Some(true);
+    is_detached.then(|| lines.find_map(|it| parsed(it).ok()).unwrap_or_default())
+}
+
 fn parsed(stdout: &str) -> Result<Map<String, Value>, Broken> {
     match serde_json::from_str(stdout.trim()) {
         Ok(Value::Object(members)) => Ok(members),
@@ -214,7 +223,10 @@ fn claude(point: Point, stdout: &str) -> Result<Answer, Broken> {
             ..Answer::default()
         });
     }
-    let members = parsed(written)?;
+    let members = match detached(written) {
+        Some(members) => members,
+        None => parsed(written)?,
+    };
     let none = Map::new();
     let own = members
         .get("hookSpecificOutput")

@@ -307,6 +307,20 @@ fn an_answer_of_claude_codes_form_is_read() {
 }
 
 #[test]
+fn a_program_that_goes_on_by_itself_answers_on_a_later_line() {
+    let say = |stdout: &str| read(Point::SessionStart, Dialect::Claude, 0, stdout, "");
+    let detached = r#"{"async": true, "asyncTimeout": 180000}"#;
+    assert_eq!(say(detached), Ok(Answer::default()));
+    assert_eq!(
+        say(&format!("{detached}\n{{\"metrics\":{{}}}}\n")),
+        Ok(Answer::default())
+    );
+    let told = say(&format!("{detached}\nlog\n{{\"systemMessage\":\"ready\"}}\n")).unwrap();
+    assert_eq!(told.message, "ready");
+    assert!(say("{\"async\": false}\n{}\n").is_err());
+}
+
+#[test]
 fn exit_2_refuses_and_any_other_failure_is_a_broken_hook() {
     for dialect in [Dialect::Cursor, Dialect::Claude] {
         let two = read(Point::ToolBefore, dialect, 2, "{", "why\n").unwrap();

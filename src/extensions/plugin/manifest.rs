@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{Part, PartKind, Plugin, PluginForm, PluginHooks, PluginServer};
-use crate::os::file;
+use crate::{config::LanguageServer, os::file};
 
 /// A larger file is no manifest.
 const FILE_BYTES: u64 = 256 << 10;
@@ -45,15 +45,20 @@ const TOLD_MEMBERS: [&str; 12] = [
     "category",
 ];
 /// Members that name parts, with the kind and the folder where they are anyway.
-const PARTS: [(&str, PartKind, &str); 5] = [
+const PARTS: [(&str, PartKind, &str); 6] = [
     ("skills", PartKind::Skills, "skills"),
     ("commands", PartKind::Commands, "commands"),
     ("modes", PartKind::Modes, "modes"),
     ("agents", PartKind::Agents, "agents"),
     ("outputStyles", PartKind::Styles, "output-styles"),
+    ("rules", PartKind::Rules, "rules"),
 ];
 /// Members, and folders or files, of parts that sheaf has no use for.
-const UNUSED: [(&str, &str); 3] = [("rules", "rules"), ("lspServers", ".lsp.json"), ("variables", "")];
+const UNUSED: [&str; 1] = ["variables"];
+/// The file of language servers.
+const LANGUAGE_SERVERS: &str = ".lsp.json";
+/// Maximum number of language servers.
+const MOST_LANGUAGE_SERVERS: usize = 32;
 
 /// Reads a plugin; `otherwise` is its name if it has no manifest. Fails with a sentence if it is none, or cannot be used.
 pub fn read(root: &Path, otherwise: &str) -> Result<Plugin, String> {
@@ -86,6 +91,7 @@ pub fn read(root: &Path, otherwise: &str) -> Result<Plugin, String> {
         parts: Vec::new(),
         hooks: Vec::new(),
         servers: Vec::new(),
+        language_servers: Vec::new(),
         unused: Vec::new(),
         problems: Vec::new(),
     };
@@ -179,6 +185,10 @@ fn open(plugin: &mut Plugin, manifest: &Map<String, Value>) -> Result<(), String
 /// Cursor's and Claude Code's form: parts are at usual places, and where the manifest says.
 fn vendor(plugin: &mut Plugin, manifest: &Map<String, Value>) {
     for (member, kind, folder) in PARTS {
+        // Only Cursor's have them: elsewhere a folder of this name is anything's.
+        if kind == PartKind::Rules && plugin.form != PluginForm::Cursor {
+            continue;
+        }
         add_folder(plugin, kind, folder);
         for path in paths(plugin, manifest, member) {
             add_part(plugin, kind, &path);
@@ -199,16 +209,26 @@ fn vendor(plugin: &mut Plugin, manifest: &Map<String, Value>) {
         }
         None => {}
     }
-    for (member, place) in UNUSED {
-        if manifest.contains_key(member) || (!place.is_empty() && plugin.root.join(place).exists()) {
-            plugin.unused.push(member.to_owned());
+    if plugin.root.join(LANGUAGE_SERVERS).is_file() {
+        add_language_servers(plugin, LANGUAGE_SERVERS);
+    }
+    match manifest.get("lspServers") {
+        Some(Value::Object(servers)) => name_language_servers(plugin, servers),
+        Some(_) => {
+            for path in paths(plugin, manifest, "lspServers") {
+                add_language_servers(plugin, &path);
+            }
         }
+        None => {}
+    }
+    for member in UNUSED.into_iter().filter(|it| manifest.contains_key(*it)) {
+        plugin.unused.push(member.to_owned());
     }
     let is_known = |it: &str| {
         TOLD_MEMBERS.contains(&it)
             || PARTS.iter().any(|part| part.0 == it)
-            || UNUSED.iter().any(|unused| unused.0 == it)
-            || matches!(it, "hooks" | "mcpServers")
+            || UNUSED.contains(&it)
+            || matches!(it, "hooks" | "mcpServers" | "lspServers")
     };
     let unknown = manifest.keys().filter(|it| !is_known(it));
     plugin
@@ -325,6 +345,50 @@ fn name_servers(plugin: &mut Plugin, servers: &Map<String, Value>) {
                 definition: definition.clone(),
             });
         }
+    }
+}
+
+fn add_language_servers(plugin: &mut Plugin, path: &str) {
+    match json(&plugin.root, path) {
+        Ok(file) => match file.get("lspServers").or(Some(&file)).and_then(Value::as_object) {
+            Some(servers) => name_language_servers(plugin, servers),
+            None => plugin.problems.push(format!("{path} names no language servers")),
+        },
+        Err(why) => plugin.problems.push(why),
+    }
+}
+
+fn name_language_servers(plugin: &mut Plugin, servers: &Map<String, Value>) {
+    for (name, definition) in servers.iter().take(MOST_LANGUAGE_SERVERS) {
+        let filled = |it: &str| Plugin::filled(&plugin.root, it);
+        let text = |name: &str| definition.get(name).and_then(Value::as_str).map(filled);
+        let extensions = definition.get("extensionToLanguage").and_then(Value::as_object);
+        let extensions: Vec<String> = extensions.into_iter().flatten().map(|it| it.0.clone()).collect();
+        let is_stdio = text("transport").is_none_or(|it| it == "stdio");
+        let (Some(command), true, false) = (text("command"), is_stdio, extensions.is_empty()) else {
+            plugin.problems.push(format!(
+                "the language server `{name}` needs a command, extensionToLanguage and stdio"
+            ));
+            continue;
+        };
+        let arguments = definition.get("args").and_then(Value::as_array);
+        let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
+        let env = definition.get("env").and_then(Value::as_object);
+        let env = env
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, it)| Some((name.clone(), filled(it.as_str()?))));
+        let server = LanguageServer {
+            command: Some(command),
+            args: arguments.map(filled).collect(),
+            extensions,
+            initialization: definition
+                .get("initializationOptions")
+                .map_or_else(String::new, Value::to_string),
+            env: env.collect(),
+            ..LanguageServer::default()
+        };
+        plugin.language_servers.push((name.clone(), server));
     }
 }
 

@@ -10,8 +10,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::config::LanguageServer;
+
 pub use index::{PluginEntry, PluginIndex, PluginSource, installed};
 pub use manifest::read;
+
+/// Names of a plugin's folder, and of the one for its data.
+const VARIABLES: [(&str, bool); 5] = [
+    ("CLAUDE_PLUGIN_ROOT", false),
+    ("CURSOR_PLUGIN_ROOT", false),
+    ("PLUGIN_ROOT", false),
+    ("CLAUDE_PLUGIN_DATA", true),
+    ("PLUGIN_DATA", true),
+];
+/// Files of rules in one folder.
+const MOST_RULES: usize = 256;
 
 /// Programs whose form a plugin has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +57,7 @@ pub enum PartKind {
     Modes,
     Agents,
     Styles,
+    Rules,
 }
 
 impl PartKind {
@@ -55,6 +69,7 @@ impl PartKind {
             "modes" => Self::Modes,
             "agents" => Self::Agents,
             "output-styles" => Self::Styles,
+            "rules" => Self::Rules,
             _ => return None,
         })
     }
@@ -117,6 +132,8 @@ pub struct Plugin {
     pub hooks: Vec<PluginHooks>,
     /// Servers that it names. Each is approved before it starts.
     pub servers: Vec<PluginServer>,
+    /// Language servers that it names.
+    pub language_servers: Vec<(String, LanguageServer)>,
     /// Parts that sheaf has no use for, and members of the manifest that nobody knows.
     pub unused: Vec<String>,
     pub problems: Vec<String>,
@@ -128,20 +145,77 @@ impl Plugin {
         format!("plugin {}/", self.name)
     }
 
-    /// The variables by which its hooks find its folder.
+    /// The variables by which its programs find its folder, and the one that they may write.
     pub fn variables(&self) -> Vec<(String, String)> {
-        let root = self.root.to_string_lossy();
-        let names = ["CLAUDE_PLUGIN_ROOT", "CURSOR_PLUGIN_ROOT", "PLUGIN_ROOT"];
-        names.map(|it| (it.to_owned(), root.to_string())).into()
+        let filled = VARIABLES
+            .iter()
+            .map(|(name, is_data)| ((*name).to_owned(), place(&self.root, *is_data)));
+        filled.collect()
     }
 
-    /// Fills its folder into a text.
+    /// Fills its folders into a text.
     pub fn filled(root: &Path, text: &str) -> String {
-        let root = root.to_string_lossy();
-        ["CLAUDE_PLUGIN_ROOT", "CURSOR_PLUGIN_ROOT", "PLUGIN_ROOT"]
-            .into_iter()
-            .fold(text.to_owned(), |text, name| {
-                text.replace(&format!("${{{name}}}"), &root)
-            })
+        VARIABLES.iter().fold(text.to_owned(), |text, (name, is_data)| {
+            text.replace(&format!("${{{name}}}"), &place(root, *is_data))
+        })
+    }
+
+    /// Its files of rules: the name of each, and the file from its folder, in their order.
+    pub fn rules(&self) -> Vec<(String, PathBuf)> {
+        let mut found = Vec::new();
+        for part in self.parts.iter().filter(|it| it.kind == PartKind::Rules) {
+            let entries = std::fs::read_dir(self.root.join(&part.folder))
+                .into_iter()
+                .flatten()
+                .flatten();
+            let names = entries
+                .filter_map(|it| it.file_name().into_string().ok())
+                .take(MOST_RULES);
+            let mut names: Vec<String> = names
+                .filter(|it| part.file.as_ref().is_none_or(|only| only == it))
+                .collect();
+            names.sort();
+            for name in names {
+                let stem = name.strip_suffix(".mdc").or_else(|| name.strip_suffix(".md"));
+                let Some(stem) = stem.map(|it| format!("{}:{it}", self.name)) else {
+                    continue;
+                };
+                found.push((stem, part.folder.join(&name)));
+            }
+        }
+        found
+    }
+}
+
+/// The folder of a plugin, or the one beside the program's data that its programs may write.
+fn place(root: &Path, is_data: bool) -> String {
+    let folder = if is_data { data_folder(root) } else { root.to_owned() };
+    folder.to_string_lossy().into_owned()
+}
+
+/// The folder that the programs of the plugin at `root` may write. It need not exist.
+///
+/// It is outside of the program's own folders, which no sandbox lets anybody write.
+fn data_folder(root: &Path) -> PathBuf {
+    let (name, data) = (root.file_name(), root.parent().and_then(Path::parent));
+    match (name, data) {
+        (Some(name), Some(data)) => {
+            let own = data.file_name().unwrap_or_default().to_string_lossy();
+            data.with_file_name(format!("{own}-plugin-data")).join(name)
+        }
+        (None, _) | (_, None) => root.to_owned(),
+    }
+}
+
+/// Makes the folder that these variables name for a plugin's data, and returns it; `None` if they name none or it cannot be made.
+pub fn made_data_folder(variables: &[(String, String)]) -> Option<PathBuf> {
+    let is_data = |name: &str| VARIABLES.iter().any(|it| it.1 && it.0 == name);
+    let folder = PathBuf::from(&variables.iter().find(|it| is_data(&it.0))?.1);
+    match crate::os::file::private_folder(&folder) {
+        Ok(()) => Some(folder),
+        Err(error) => {
+            tracing::warn!(%error, "a plugin has no folder for its data");
+            None
+        }
     }
 }

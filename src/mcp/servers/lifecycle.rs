@@ -15,7 +15,7 @@ use tokio::{
 use super::{Entry, Inner, Lists, Note, State};
 use crate::{
     config::Fingerprint,
-    extensions::installed,
+    extensions::{installed, made_data_folder},
     mcp::{
         approval::{Change, Standing},
         connection::{Connection, Transport},
@@ -304,6 +304,10 @@ impl Inner {
                 directory,
                 folders,
             } => {
+                if matches!(definition.origin, Origin::Plugin(_)) {
+                    // What it may write has to be there.
+                    made_data_folder(&variables);
+                }
                 let spec = ServiceSpec {
                     program: command,
                     arguments,
@@ -375,10 +379,10 @@ impl Inner {
     /// Reads the lists of a server, and compares its tools with those that were approved.
     async fn read_lists(&self, start: &Start, connection: &Connection) -> Result<(), Error> {
         let name = &start.name;
-        let tools = if connection.has("tools") {
+        let (tools, left_out) = if connection.has("tools") {
             connection.tools().await?
         } else {
-            Vec::new()
+            Default::default()
         };
         let host = self.entries().get(name).map(|it| Arc::clone(&it.host));
         let is_usable = |it: &ToolInfo| match header_arguments(&it.schema) {
@@ -393,6 +397,7 @@ impl Inner {
         let tools: Vec<ToolInfo> = tools.into_iter().filter(is_usable).collect();
         let mut lists = Lists {
             tools,
+            left_out,
             // A server that fails at these still has its tools.
             prompts: connection.prompts().await.unwrap_or_default(),
             resources: connection.resources().await.unwrap_or_default(),
@@ -409,14 +414,24 @@ impl Inner {
             );
             Vec::new()
         });
+        let left_out = lists.left_out.clone();
+        let mut is_left_out = false;
         let is_news = self.change(start, |entry| {
             let is_news = entry.changes != changes;
+            is_left_out = !left_out.is_empty() && entry.lists.left_out != left_out;
             entry.lists = lists;
             entry.changes.clone_from(&changes);
             is_news
         });
         if is_news == Some(true) && !changes.is_empty() {
             self.tell_of_changes(name, &changes);
+        }
+        if let (true, [first, more @ ..]) = (is_left_out, left_out.as_slice()) {
+            let more = match more.len() {
+                0 => String::new(),
+                count => format!(", and {count} more"),
+            };
+            self.note("mcp-failed", &format!("MCP server {name}: left out: {first}{more}"));
         }
         self.tell();
         Ok(())

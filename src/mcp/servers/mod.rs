@@ -138,6 +138,8 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 struct Lists {
     tools: Vec<ToolInfo>,
+    /// Why other tools of the server are not among them.
+    left_out: Vec<String>,
     prompts: Vec<PromptInfo>,
     resources: Vec<ResourceInfo>,
 }

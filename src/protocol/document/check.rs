@@ -45,6 +45,12 @@ static CHECK: Shape = Shape {
         ),
         ("fixedProblems", Count(0), Always, "number of problems that are gone"),
         (
+            "openProblems",
+            Count(0),
+            Free,
+            "number of problems that earlier changes of the answer have brought and that are left",
+        ),
+        (
             "problems",
             List(&Object(&PROBLEM)),
             Always,
@@ -114,6 +120,8 @@ pub struct ChangeCheck<'a> {
     pub is_checked: bool,
     pub new_problems: u64,
     pub fixed_problems: u64,
+    /// Those that earlier changes of the answer have brought and that are left.
+    pub open_problems: u64,
     /// The first of the new problems.
     pub problems: Vec<Problem<'a>>,
     /// Why files were not looked at.
@@ -137,6 +145,7 @@ pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
         is_checked: check.get("isChecked").and_then(Value::as_bool).unwrap_or_default(),
         new_problems: member::count(check, "newProblems").unwrap_or_default(),
         fixed_problems: member::count(check, "fixedProblems").unwrap_or_default(),
+        open_problems: member::count(check, "openProblems").unwrap_or_default(),
         problems: problems.map(problem).collect(),
         unchecked: member::list(check, "unchecked")
             .iter()

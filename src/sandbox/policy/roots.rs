@@ -299,6 +299,22 @@ impl Ground {
                 .any(|it| self.is_nameable(it, &BTreeSet::new()) && path.starts_with(it))
     }
 
+    /// Lets a program write further folders, outside of the workspace.
+    ///
+    /// A folder above the workspace would open what is closed in it; secrets stay hidden wherever they are.
+    pub fn grant(&self, folders: &[PathBuf], policy: &mut Policy) {
+        let is_above = |it: &PathBuf| self.roots().any(|root| root.starts_with(it));
+        let is_own = |it: &PathBuf| self.own.iter().any(|own| it.starts_with(own));
+        let granted = folders
+            .iter()
+            .filter(|it| !self.is_inside(it) && !is_above(it) && !is_own(it) && it.is_dir());
+        for folder in granted {
+            let own = self.own.iter().filter(|it| it.starts_with(folder) && it.exists());
+            policy.read_only.extend(own.cloned());
+            policy.writable.push(folder.clone());
+        }
+    }
+
     /// The policy for a command that begins now, after `look`. `temporary` becomes `/tmp`. What is only looked at may not be
     /// written at all.
     pub fn policy(

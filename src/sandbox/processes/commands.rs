@@ -62,6 +62,8 @@ pub struct Spec {
     pub limit: Option<Duration>,
     /// Additional variables.
     pub variables: Vec<(String, String)>,
+    /// Folders outside of the workspace that it may write, as far as there is a sandbox.
+    pub folders: Vec<PathBuf>,
 }
 
 /// One of several lines that run beside each other.
@@ -396,6 +398,7 @@ impl Commands {
                     mark: &mark,
                 };
                 let (around, mut policy) = Around::held(&self.ground, &self.shared, &wish);
+                self.ground.grant(&spec.folders, &mut policy);
                 let bash = shell.first().cloned().unwrap_or_default();
                 let programs: Vec<_> = lines.into_iter().map(|it| it.program(&bash, &mut policy)).collect();
                 // What only looks around reaches nothing that runs beside it.

@@ -199,17 +199,7 @@ impl Commands {
             policy.writable.retain(|it| !is_root(it));
             policy.writable.extend(inner);
         }
-        // A folder above the workspace would open what is closed in it; secrets stay hidden wherever they are.
-        let is_own = |it: &PathBuf| ground.own.iter().any(|own| it.starts_with(own));
-        let granted = spec
-            .folders
-            .iter()
-            .filter(|it| !ground.is_inside(it) && !is_workspace(it) && !is_own(it) && it.is_dir());
-        for folder in granted {
-            let own = ground.own.iter().filter(|it| it.starts_with(folder) && it.exists());
-            policy.read_only.extend(own.cloned());
-            policy.writable.push(folder.clone());
-        }
+        ground.grant(&spec.folders, &mut policy);
         let order = Order {
             variables: Vec::new(),
             joins: false,

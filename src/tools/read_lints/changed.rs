@@ -162,6 +162,8 @@ pub struct ChangeReport {
     pub fixed: usize,
     /// Files that were looked at, those that depend on the changed ones included.
     pub checked: BTreeSet<PathBuf>,
+    /// All errors and warnings of these files, new or not.
+    pub found: BTreeMap<PathBuf, Vec<Diagnostic>>,
     /// Files that were not looked at, by the reason.
     pub unchecked: Unchecked,
 }
@@ -171,6 +173,8 @@ pub struct ChangeReport {
 struct CheckerReport {
     /// Files that were looked at, clean ones included, with the number of problems that are gone.
     files: Vec<(FileReport, usize)>,
+    /// All errors and warnings of these files.
+    found: BTreeMap<PathBuf, Vec<Diagnostic>>,
     /// Why no checker has looked at files.
     missed: Vec<(String, PathBuf)>,
 }
@@ -278,6 +282,9 @@ fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
     // A server and a checker often report one mistake of a place, in other words.
     let place = |it: &Diagnostic| (it.severity, it.line, it.column);
     let served = report.checked.clone();
+    for (file, found) in checkers.found {
+        report.found.entry(file).or_default().extend(found);
+    }
     for (FileReport { file, new, doubtful }, fixed) in checkers.files {
         // Of a file that a server has looked at, it has counted what is gone.
         if !served.contains(&file) {
@@ -335,6 +342,10 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
         found,
     } = comparison;
     context.findings.take_all(&found, began);
+    let mut all: BTreeMap<PathBuf, Vec<Diagnostic>> = BTreeMap::new();
+    for (file, found) in found.into_values().flatten() {
+        all.entry(file).or_default().extend(found);
+    }
     if known.is_cut {
         let why = "more files may depend on these than were looked at";
         let files = known.edits.iter().map(|it| it.file.clone());
@@ -343,6 +354,7 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
     let mut report = ChangeReport {
         fixed,
         checked,
+        found: all,
         unchecked,
         ..ChangeReport::default()
     };
@@ -387,6 +399,7 @@ async fn ask_checkers(known: &KnownMistakes, jobs: Vec<CheckJob>, context: &Cont
                 .iter()
                 .filter(|it| it.file == *file && it.severity != Severity::Info);
             let own: Vec<Diagnostic> = own.cloned().collect();
+            let own_all = own.clone();
             let fixed = before.map_or(0, |it| added(&own, it.clone()).len());
             let (new, doubtful) = match before {
                 Some(before) => (added(before, own), Vec::new()),
@@ -394,6 +407,7 @@ async fn ask_checkers(known: &KnownMistakes, jobs: Vec<CheckJob>, context: &Cont
                 None => (Vec::new(), own),
             };
             let file = file.clone();
+            report.found.entry(file.clone()).or_default().extend(own_all);
             report.files.push((FileReport { file, new, doubtful }, fixed));
         }
     }

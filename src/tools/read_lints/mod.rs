@@ -268,6 +268,7 @@ pub fn listed<I: IntoIterator<IntoIter: ExactSizeIterator>>(all: I, name: impl F
 /// Runs a checker and keeps what it says; with it, how it failed, if it did.
 async fn check(job: &CheckJob, context: &Context) -> Result<(Vec<Diagnostic>, Option<String>), Fault> {
     let spec = Spec {
+        folders: Vec::new(),
         line: job.line.clone(),
         directory: job.directory.clone(),
         permissions: Vec::new(),

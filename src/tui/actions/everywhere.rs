@@ -378,7 +378,7 @@ pub const PANIC: Action = Action::new("panic", "panic", |app, _| {
 
 /// Has the files of modes read, once, where somebody runs who knows them.
 fn look_for_modes(app: &mut App) -> Vec<Effect> {
-    let is_new = app.conversation.about.runs && !app.composer.commands.is_read;
+    let is_new = !app.composer.commands.is_read;
     is_new.then_some(Effect::Commands).into_iter().collect()
 }
 

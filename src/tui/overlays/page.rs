@@ -515,6 +515,7 @@ fn note(note: &ContextNote) -> String {
             NotOffered::ModelCallsNone => t!("context-calls-none"),
             NotOffered::NoSearchService => t!("context-no-search"),
             NotOffered::NoChecker => t!("context-no-checker"),
+            NotOffered::Untrusted => t!("reason-workspace-untrusted"),
             NotOffered::NoServer => t!("context-no-server"),
             NotOffered::NoSkill => t!("context-no-skill"),
             NotOffered::EditStyle => t!("context-edit-style"),

@@ -21,6 +21,12 @@ use crate::{
 const TURN_LINES: usize = 5;
 /// Lines of a server's log that are shown.
 const LOG_LINES: usize = 3;
+/// Columns between the parts of a row, and those that a name and a file have at least.
+const GAP: usize = 2;
+const LEAST_NAME: usize = 12;
+const LEAST_FILE: usize = 12;
+/// Columns of the sign that there are tools to unfold.
+const FOLD: usize = 2;
 
 /// The page.
 pub struct ServersPage {
@@ -210,32 +216,71 @@ fn row(place: Place, report: &ServersReport, is_open: bool, is_here: bool, colum
     let Some(server) = report.servers.get(place.server) else {
         return Vec::new();
     };
-    let (sign, role, text) = match place.tool.and_then(|it| server.tools.get(it)) {
+    let tool = place.tool.and_then(|it| server.tools.get(it));
+    let (sign, role, name, facts) = match tool {
         Some(tool) => {
             let (sign, role) = match (&tool.change, tool.is_on) {
                 (Some(_), _) => ("  ! ", Role::Waiting),
                 (None, true) => ("  ● ", Role::Done),
                 (None, false) => ("  ○ ", Role::Dim),
             };
-            let cost = t!("servers-tokens", count = tool.tokens);
-            let note = if tool.change.is_some() {
-                t!("servers-changed")
-            } else {
-                ""
-            };
-            (sign, role, format!("{}  {cost}  {note}", tool.name))
+            let mut facts = t!("servers-tokens", count = tool.tokens);
+            if tool.change.is_some() {
+                facts = format!("{facts}  {}", t!("servers-changed"));
+            }
+            (sign, role, &tool.name, facts)
         }
         None => {
             let (sign, role, state) = state(server);
             let fold = if server.tools.is_empty() || is_open { "" } else { " …" };
-            (sign, role, format!("{}  {state}{fold}  {}", server.name, server.file))
+            (sign, role, &server.name, format!("{state}{fold}"))
         }
     };
-    let text = width::cut_end(&visible_line(&text), columns.saturating_sub(width::width(sign)));
-    vec![
+    let columns = columns.saturating_sub(width::width(sign));
+    // Names stand below each other, and what follows them, too.
+    let widest = match tool {
+        Some(_) => server
+            .tools
+            .iter()
+            .map(|it| width::width(&visible_line(&it.name)))
+            .max(),
+        None => report
+            .servers
+            .iter()
+            .map(|it| width::width(&visible_line(&it.name)))
+            .max(),
+    };
+    let facts = visible_line(&facts);
+    // What matters of a server is seen as a whole, its name as far as there is room, the place of its file if there is any left.
+    let longest = match tool {
+        Some(_) => width::width(&facts),
+        None => report
+            .servers
+            .iter()
+            .map(|it| width::width(&state(it).2) + FOLD)
+            .max()
+            .unwrap_or_default(),
+    };
+    let room = columns.saturating_sub(longest + GAP);
+    let room = room.clamp(LEAST_NAME.min(columns), columns);
+    let name = width::cut_middle(&visible_line(name), room);
+    let room = room.min(widest.unwrap_or_default());
+    let padding = " ".repeat(room.saturating_sub(width::width(&name)) + GAP);
+    let facts = width::cut_end(
+        &format!("{padding}{facts}"),
+        columns.saturating_sub(width::width(&name)),
+    );
+    let left = columns.saturating_sub(width::width(&name) + width::width(&facts) + GAP);
+    let mut spans = vec![
         Span::new(Sanitized::literal(sign), role),
-        Span::new(Sanitized::new(&text), Role::Text).modified(bold_if(is_here)),
-    ]
+        Span::new(Sanitized::new(&name), Role::Text).modified(bold_if(is_here)),
+        Span::new(Sanitized::new(&facts), Role::Text),
+    ];
+    if tool.is_none() && left >= LEAST_FILE {
+        let file = width::cut_start(&visible_line(&server.file), left);
+        spans.push(Span::new(Sanitized::from(format!("{:GAP$}{file}", "")), Role::Dim));
+    }
+    spans
 }
 
 /// The sign of a server's state, its role, and the state in words.
@@ -474,6 +519,40 @@ mod tests {
         let lines = Scene::drawn(&mut page, &Transcript::default(), 90, 24).join("\n");
         for wanted in ["  ● status", "  ○ push", "›   ! log", "- shows the log", "+ does log"] {
             assert!(lines.contains(wanted), "{wanted}\n{lines}");
+        }
+    }
+
+    #[test]
+    fn name_state_and_cost_are_seen_however_long_names_and_files_are() {
+        let mut report = report();
+        report.servers[0].file =
+            "~/projects/a-very-long-name-of-a-folder/and-another-one/below/it/.cursor/mcp.json".to_owned();
+        report.servers[1].name = "a-server-with-a-very-long-name-indeed".to_owned();
+        for columns in [60, 80, 110] {
+            let mut page = ServersPage::new(report.clone(), 0);
+            let lines = Scene::drawn(&mut page, &Transcript::default(), columns, 24);
+            let row = |name: &str| {
+                lines
+                    .iter()
+                    .find(|it| it.contains(name))
+                    .expect(name)
+                    .trim_end()
+                    .to_owned()
+            };
+            assert!(
+                row("● git").contains("ready, 3 tools, 240 tokens …"),
+                "{columns}: {lines:#?}"
+            );
+            let new = row("? a-server");
+            assert!(new.contains("changed since you approved it"), "{columns}: {lines:#?}");
+            assert!(
+                columns < 80 || new.contains("? a-server-with-a-very-long-name-indeed"),
+                "{new}"
+            );
+            assert!(
+                columns < 110 || row("● git").ends_with(".cursor/mcp.json"),
+                "{lines:#?}"
+            );
         }
     }
 

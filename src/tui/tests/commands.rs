@@ -141,8 +141,15 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
 
 #[test]
 fn modes_of_files_come_after_the_programs_own_and_go_with_each_message() {
+    for runs in [true, false] {
+        modes_of_files(runs);
+    }
+}
+
+/// `runs`: the agent is here, else a gateway is told the name.
+fn modes_of_files(runs: bool) {
     let mut desk = TestApp::new(100, 40);
-    desk.app.conversation.about.runs = true;
+    desk.app.conversation.about.runs = runs;
     let mode = |name: &str, base| CustomMode {
         name: name.to_owned(),
         about: String::new(),

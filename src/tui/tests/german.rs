@@ -224,6 +224,7 @@ fn parts_of_context() -> Vec<ContextPart> {
         NotOffered::ModelCallsNone,
         NotOffered::NoSearchService,
         NotOffered::NoChecker,
+        NotOffered::Untrusted,
         NotOffered::NoServer,
         NotOffered::NoSkill,
         NotOffered::EditStyle,

@@ -29,6 +29,7 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("TOOL_UNKNOWN", "error-step-tool-unknown", false),
     ("TOOL_ARGUMENTS_INVALID", "error-step-tool-arguments-invalid", false),
     ("TOOL_FORBIDDEN_IN_MODE", "error-step-tool-forbidden-in-mode", false),
+    ("WORKSPACE_UNTRUSTED", "error-step-workspace-untrusted", false),
     ("TOOL_REJECTED", "", false),
     ("TOOL_FAILED", "error-step-tool-failed", false),
     ("LLM_AUTH", "error-step-llm-auth", true),
@@ -62,6 +63,7 @@ const REASONS: &[(&str, &str)] = &[
     ("TOOL_UNKNOWN", "reason-tool-unknown"),
     ("TOOL_ARGUMENTS_INVALID", "reason-tool-arguments-invalid"),
     ("TOOL_FORBIDDEN_IN_MODE", "reason-tool-forbidden-in-mode"),
+    ("WORKSPACE_UNTRUSTED", "reason-workspace-untrusted"),
     ("TOOL_REJECTED", "reason-tool-rejected"),
     ("CANCELLED", "reason-cancelled"),
 ];

@@ -381,7 +381,11 @@ fn check(document: &Document, facts: &mut Facts) {
         facts.word(Weight::Heavy, text, Role::Error);
         return;
     }
-    let is_clean = check.is_checked && check.unchecked.is_empty();
+    let is_clean = check.is_checked && check.unchecked.is_empty() && check.open_problems == 0;
+    if check.open_problems > 0 {
+        let text = signed("✗", &t!("edit-open", count = check.open_problems));
+        facts.word(Weight::Heavy, text, Role::Error);
+    }
     if check.fixed_problems > 0 {
         let text = t!("edit-fixed", count = check.fixed_problems);
         let text = if is_clean {
@@ -393,7 +397,7 @@ fn check(document: &Document, facts: &mut Facts) {
     } else if is_clean {
         facts.word(Weight::Light, signed("✓", t!("edit-checked")), Role::Dim);
     }
-    if is_clean {
+    if is_clean || check.is_checked && check.unchecked.is_empty() {
         return;
     }
     if check.is_checked {

@@ -21,8 +21,8 @@ use nucleo_matcher::{
 use tokio::sync::watch;
 
 use crate::{
-    sandbox::{Bounds, Located, Workspace},
-    tools::Stop,
+    sandbox::{Bounds, Located, Walk, Workspace},
+    tools::{Stop, UNINDEXED},
 };
 
 /// A larger tree is known in part.
@@ -193,12 +193,30 @@ pub fn walk(workspace: &Workspace, stop: &Stop) -> List {
     )
 }
 
+/// All files of the workspace that may be indexed.
+pub fn walk_indexed(workspace: &Workspace, stop: &Stop) -> List {
+    let walker = |start| {
+        let root = workspace.located(workspace.root()).ok()?;
+        let walker = workspace.walker(&root, bounds(stop, start)).ok()?;
+        Some(walker.also_without(UNINDEXED))
+    };
+    walk_with(workspace, walker, FILES, stop)
+}
+
 /// All files below a folder, by their paths from the root of the workspace; at most about `limit`.
 pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &Stop) -> List {
-    let start = Instant::now();
+    let walker = |start| workspace.walker(folder, bounds(stop, start)).ok();
+    walk_with(workspace, walker, limit, stop)
+}
+
+fn bounds(stop: &Stop, start: Instant) -> Bounds {
     let wanted = stop.clone();
-    let bounds = Bounds::until(move || wanted.is_set() || start.elapsed() > PATIENCE);
-    let Ok(walker) = workspace.walker(folder, bounds) else {
+    Bounds::until(move || wanted.is_set() || start.elapsed() > PATIENCE)
+}
+
+fn walk_with(workspace: &Workspace, walker: impl FnOnce(Instant) -> Option<Walk>, limit: usize, stop: &Stop) -> List {
+    let start = Instant::now();
+    let Some(walker) = walker(start) else {
         return List {
             is_partial: true,
             ..List::default()

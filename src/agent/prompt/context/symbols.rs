@@ -5,21 +5,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::files::Files;
+use super::files;
 use crate::{
     index::{File, LONGEST_FILE, Symbols},
     protocol::SymbolLocation,
     sandbox::Workspace,
+    tools::Stop,
 };
 
 /// Somebody waits with a word half typed: what is not read by then is found by the next letter.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The names that fit what was typed, the best first. Reads files: not for a thread that must not wait.
-pub fn find(symbols: &Symbols, files: &Files, workspace: &Workspace, typed: &str, limit: usize) -> Vec<SymbolLocation> {
+pub fn find(symbols: &Symbols, workspace: &Workspace, typed: &str, limit: usize) -> Vec<SymbolLocation> {
     let end = Instant::now() + PATIENCE;
     let list = || {
-        let list = files.list();
+        let list = files::walk_indexed(workspace, &Stop::default());
         let file = |shown: &str| {
             let path = workspace.root().join(shown);
             let metadata = std::fs::symlink_metadata(&path)
@@ -62,17 +63,17 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn names_are_found_where_files_may_be_seen() {
+    #[test]
+    fn names_are_found_where_files_may_be_indexed() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("cart.rs", "struct Cart;\n\nimpl Cart {\n    fn total(&self) {}\n}\n");
         write("secret.rs", "fn total_secret() {}\n");
+        write("made.rs", "fn total_made() {}\n");
         write(".sheafignore", "secret.rs\n");
-        let workspace = Arc::new(Workspace::open(folder.path()).unwrap());
-        let files = Files::of(Arc::clone(&workspace));
-        files.ready(Duration::from_mins(1)).await.unwrap();
-        let found = find(&Symbols::default(), &files, &workspace, "tot", 9);
+        write(".cursorindexingignore", "made.rs\n");
+        let workspace = Workspace::open(folder.path()).unwrap();
+        let found = find(&Symbols::of(Arc::default()), &workspace, "tot", 9);
         let place = SymbolLocation {
             name: "total".to_owned(),
             owner: Some("Cart".to_owned()),

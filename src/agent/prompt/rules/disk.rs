@@ -9,7 +9,8 @@ use super::{
 use crate::{
     agent::{cut, glob::Globs},
     config::Fingerprint,
-    extensions::repository_above,
+    extensions::{Plugin, repository_above},
+    os::file,
     sandbox::{Place, Refused, Workspace},
 };
 
@@ -179,6 +180,48 @@ pub fn read(workspace: &Workspace, found: &FoundRule, folder: &str, warnings: &m
         globs,
         text: whole,
     })
+}
+
+/// The rules of plugins; what is wrong with them goes into `warnings`.
+pub fn of_plugins(plugins: &[Plugin], warnings: &mut Vec<String>) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for plugin in plugins {
+        for (name, file) in plugin.rules().into_iter().take(RULES) {
+            let bytes = match file::read_beneath(&plugin.root, &file, FILE_BYTES) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    warnings.push(format!("the rule {name} is left out: {error}"));
+                    continue;
+                }
+            };
+            let text = Plugin::filled(&plugin.root, &String::from_utf8_lossy(&bytes));
+            let (head, body) = front::split(&text);
+            let kind = kind_of(head.as_ref());
+            let head = head.unwrap_or_default();
+            let (globs, unread) = Globs::new(&head.globs);
+            for pattern in unread {
+                warnings.push(format!("the rule {name} has a pattern that cannot be read: {pattern}"));
+            }
+            let body = body.trim();
+            let text = match cut::head(body, RULE_BYTES) {
+                None => body.to_owned(),
+                Some(begin) => format!("{}\n[cut: the rest of this rule is left out]", begin.trim_end()),
+            };
+            rules.push(Rule {
+                name,
+                path: plugin.root.join(&file).to_string_lossy().into_owned(),
+                folder: String::new(),
+                kind,
+                print: Fingerprint::of(&[text.as_bytes()]),
+                included: Vec::new(),
+                description: head.description,
+                globs,
+                text,
+            });
+        }
+    }
+    rules.retain(|it| !it.text.is_empty());
+    rules
 }
 
 fn kind_of(head: Option<&Front>) -> RuleKind {

@@ -10,7 +10,7 @@ mod front;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -24,6 +24,7 @@ use crate::{
         tags::{guard, name, wrap, wrap_ours, wrap_with},
     },
     config::{Fingerprint, Paths, Settings, TrustRecord},
+    extensions::Plugin,
     os::file,
     protocol::RuleTrigger,
     sandbox::{Bounds, Workspace},
@@ -220,6 +221,13 @@ impl RuleSet {
         self
     }
 
+    /// Adds the rules of plugins, which the user has added; those of the project go before them.
+    pub fn with_plugins(mut self, plugins: &[Plugin]) -> Self {
+        let rules = disk::of_plugins(plugins, &mut self.warnings);
+        self.rules.splice(0..0, rules);
+        self
+    }
+
     fn add(&mut self, workspace: &Workspace, found: &[FoundRule], folder: &str) {
         for file in found {
             let mut warnings = Vec::new();
@@ -245,6 +253,14 @@ impl RuleSet {
                 print: rule.print,
             });
         }
+    }
+
+    /// The folders of rules outside of the workspace that the model is told to read.
+    pub fn readable(&self) -> BTreeSet<PathBuf> {
+        let is_afar = |it: &&Rule| it.kind == RuleKind::AgentRequested && it.name.contains(':');
+        let afar = self.rules.iter().filter(is_afar);
+        afar.filter_map(|it| Some(Path::new(&it.path).parent()?.to_owned()))
+            .collect()
     }
 
     /// The rules in the system prompt: the same however many are attached later. May be empty.

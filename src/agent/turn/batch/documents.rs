@@ -206,7 +206,7 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
     };
     let mut left: Vec<Value> = checked["problems"].as_array().cloned().unwrap_or_default();
     let mut count = checked["newProblems"].as_u64().unwrap_or_default();
-    let is_clean = count == 0;
+    let is_clean = count == 0 && checked["openProblems"].as_u64().unwrap_or_default() == 0;
     let mut all = vec![Value::Null; files.len()];
     for (at, file) in files.iter().enumerate().rev().skip(1) {
         let mut own = checked.clone();
@@ -216,6 +216,9 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
         left = others;
         count = count.saturating_sub(problems.len() as u64);
         own["fixedProblems"] = 0.into();
+        if let Some(own) = own.as_object_mut() {
+            own.remove("openProblems");
+        }
         own["newProblems"] = problems.len().into();
         if problems.is_empty() && !is_clean {
             let mut why = own["unchecked"].as_array().cloned().unwrap_or_default();

@@ -24,7 +24,7 @@ use crate::{
         tool_selection,
     },
     models::{Call, CallResult},
-    protocol::{DocumentId, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
+    protocol::{DocumentId, FinishReason, HunkAnswer, Kind, NotOffered, Outcome as Dealt, Status},
     tools::{Access, Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked, run_terminal_cmd},
 };
 
@@ -271,12 +271,39 @@ impl Running {
         if let Some(fault) = self.forbidden(tool) {
             return Err(fault);
         }
+        if let Some(fault) = self.absent(tool) {
+            return Err(fault);
+        }
         if there.is_none() || !tool_selection::is_in_scope(&self.setup.settings, tool, self.mode) {
             let message = format!("`{}` is switched off here (mode: {})", tool.name, self.mode);
             return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message).hint("Go on without it."));
         }
         let arguments = arguments::read(tool, garbled.map_or(Ok(&call.arguments), Err))?;
         Ok((Arc::clone(tool), arguments))
+    }
+
+    /// The refusal of a tool that finds nothing here that it could use; `None` for the others.
+    fn absent(&self, tool: &Tool) -> Option<Fault> {
+        let name = &tool.name;
+        let (_, why) = self.setup.absent.iter().find(|it| it.0 == name)?;
+        let hint = "Go on without it.";
+        Some(match why {
+            NotOffered::Untrusted => {
+                let message = format!("`{name}` runs what the repository says, and this folder is not trusted");
+                let hint = "Go on without it; the user can trust the folder with /trust or --trust.";
+                Fault::new("WORKSPACE_UNTRUSTED", message).hint(hint)
+            }
+            NotOffered::NoServer => Fault::new(
+                "TOOL_FAILED",
+                format!("`{name}` needs a language server, and none is installed"),
+            )
+            .hint(hint),
+            _ => Fault::new(
+                "TOOL_FAILED",
+                format!("`{name}` needs a checker or a language server, and none is installed"),
+            )
+            .hint(hint),
+        })
     }
 
     /// The refusal of a tool that the current mode does not permit; `None` for the others.

@@ -108,6 +108,7 @@ fn submission(message: &str) -> Submission {
         policy: Policy::default(),
         blocked: None,
         setup: AnswerSetup {
+            absent: Vec::new(),
             purpose: Purpose::Answer,
             turn: ProtocolTurn(1),
             model: AnswerModel {

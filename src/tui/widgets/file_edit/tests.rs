@@ -52,6 +52,14 @@ fn a_change_says_how_it_was_checked_and_no_more_than_is_known() {
         let head = picture.lines().next().unwrap_or_default();
         assert!(head.trim_end().ends_with(shown), "{shown}: {picture}");
     }
+    let mut open = check(false, true, 1, &[]);
+    open["checked"]["openProblems"] = 1.into();
+    let picture = picture(&cart(open), &look(100));
+    let head = picture.lines().next().unwrap_or_default();
+    assert!(
+        head.trim_end().ends_with("applied  ✗ 1 problem left  1 problem fixed"),
+        "{picture}"
+    );
     // Where the answer has ended, nobody looks at it any more.
     let mut response = opened("file_edit", Some("b"), check(true, false, 0, &[]));
     response.apply(&Event::Done(Done::default()), 1);

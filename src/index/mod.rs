@@ -66,6 +66,8 @@ const MANY_NEW: usize = 2000;
 const LEAST_NEW: usize = 32;
 /// Contents that no file has may be as many as those that one has, and so many more.
 const SPARE_CONTENTS: usize = 100;
+/// Bytes of a file's entry beside its content, about.
+const ENTRY_BYTES: usize = 256;
 /// This part of the files must be new before all of them are stored again.
 const NEW_PART: usize = 100;
 
@@ -340,7 +342,7 @@ impl Index {
                 };
                 let file = &files[*at];
                 let kept = |content: &TextHash| self.known().kept.contents.get(content).map(Arc::clone);
-                let Some(entry) = entry(&mut cutter, file, read, &kept, is_over) else {
+                let Some((entry, is_read)) = entry(&mut cutter, file, read, &kept, is_over) else {
                     break;
                 };
                 let size = entry.parts.size();
@@ -349,7 +351,10 @@ impl Index {
                 let _ = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
                 let entry = Arc::new(entry);
                 let mut known = self.known();
-                known.add(file, &entry);
+                // What cannot be read now may be read the next time, and nothing else of it will have changed.
+                if is_read {
+                    known.add(file, &entry);
+                }
                 if known.has_many_new()
                     && let Some(path) = &self.path
                 {
@@ -430,8 +435,7 @@ impl KnownFiles {
 /// Drops what is not of this search, where all of it would be too much, and contents that no file has, where they are the most.
 fn forget(known: &mut Known, files: &[File]) {
     let total: usize = known.contents.values().map(|it| it.size()).sum();
-    let most = files.len().saturating_mul(4).max(10_000);
-    if total > MOST_BYTES || known.entries.len() > most {
+    if total + known.entries.len() * ENTRY_BYTES > MOST_BYTES {
         let wanted: HashSet<_> = files.iter().map(|it| &it.path).collect();
         known.entries.retain(|path, _| wanted.contains(path));
     } else if known.contents.len() <= 2 * known.entries.len() + SPARE_CONTENTS {
@@ -441,20 +445,20 @@ fn forget(known: &mut Known, files: &[File]) {
     known.contents.retain(|content, _| used.contains(content));
 }
 
-/// Reads and cuts a file, unless `kept` has the parts of its like; `None` when that was broken off.
+/// Reads and cuts a file, unless `kept` has the parts of its like; `None` when that was broken off. The entry of a file that cannot be
+/// read is empty, and false is beside it.
 fn entry(
     cutter: &mut chunk::Cutter,
     file: &File,
     read: Read<'_>,
     kept: &dyn Fn(&TextHash) -> Option<Arc<Parts>>,
     is_over: IsOver<'_>,
-) -> Option<Entry> {
-    let text = if file.bytes <= LONGEST_FILE {
-        read(&file.path).filter(|it| is_text(it))
-    } else {
-        None
-    };
-    let text = text
+) -> Option<(Entry, bool)> {
+    let bytes = (file.bytes <= LONGEST_FILE).then(|| read(&file.path));
+    let is_read = !matches!(bytes, Some(None));
+    let text = bytes
+        .flatten()
+        .filter(|it| is_text(it))
         .map(|it| String::from_utf8_lossy(&it).into_owned())
         .unwrap_or_default();
     let content = TextHash::of(&format!("{}\0{text}", file.shown));
@@ -466,7 +470,7 @@ fn entry(
         is_aside: is_aside(&file.shown),
     };
     if let Some(parts) = kept(&content) {
-        return Some(entry(parts));
+        return Some((entry(parts), is_read));
     }
     let mut words = word::Counter::default();
     let mut chunks = Vec::new();
@@ -487,10 +491,11 @@ fn entry(
             is_aside: part.is_test,
         });
     }
-    Some(entry(Arc::new(Parts {
+    let parts = Parts {
         chunks: chunks.into(),
         names: tree.map_or_else(Names::default, |it| Names::of(&it, &text)),
-    })))
+    };
+    Some((entry(Arc::new(parts)), is_read))
 }
 
 fn is_text(bytes: &[u8]) -> bool {
@@ -590,6 +595,29 @@ mod tests {
         }
         assert_eq!(search(&Index::default(), &files, "zebra"), Vec::<String>::new());
         assert_eq!(search(&Index::default(), &files, ""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_is_read_the_next_time() {
+        let index = Index::default();
+        let found = |text: Option<&str>| {
+            let read = |_: &Path| text.map(|it| it.as_bytes().to_vec());
+            let found = index.search(&[file("a.rs", "fn zebra() {}")], &read, "zebra", 10, &|| false);
+            found.hits.len()
+        };
+        assert_eq!(found(None), 0);
+        assert_eq!(found(Some("fn zebra() {}")), 1);
+    }
+
+    #[test]
+    fn a_search_in_a_folder_forgets_nothing_of_the_others() {
+        let index = Index::default();
+        let names: Vec<String> = (0..10_400).map(|it| format!("src/{it}.rs")).collect();
+        let files: Vec<File> = names.iter().map(|it| file(it, "")).collect();
+        let read = |_: &Path| Some(Vec::new());
+        index.survey(&files, &read, &|| false);
+        index.survey(files.get(..2).unwrap(), &read, &|| false);
+        assert_eq!(index.known().kept.entries.len(), names.len());
     }
 
     #[test]

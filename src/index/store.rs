@@ -225,7 +225,8 @@ fn decoded(bytes: &[u8]) -> Option<Known> {
         let length = from.number()?;
         let path = PathBuf::from(std::ffi::OsString::from_vec(from.take(length as usize)?.to_vec()));
         let [is_timed, is_aside] = from.array()?;
-        let since = Duration::new(u64::from_le_bytes(from.array()?), from.number()?);
+        let (seconds, nanoseconds) = (u64::from_le_bytes(from.array()?), from.number()?);
+        let since = Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanoseconds.into()))?;
         let bytes = u64::from_le_bytes(from.array()?);
         let content = TextHash(from.array()?);
         let entry = Entry {
@@ -244,6 +245,9 @@ fn decoded(bytes: &[u8]) -> Option<Known> {
 
 fn chunk(from: &mut Bytes<'_>) -> Option<Chunk> {
     let (first, last) = (from.number()?, from.number()?);
+    if !(1..=last).contains(&first) {
+        return None;
+    }
     let hash = TextHash(from.array()?);
     let [is_aside] = from.array()?;
     let (length, count) = (from.number()?, from.number()? as usize);

@@ -81,12 +81,6 @@ impl Encoded {
             self.push_str(more);
         }
     }
-
-    /// Returns all of it in one string.
-    #[cfg(test)]
-    pub fn into_string(self) -> String {
-        self.text + &self.rest
-    }
 }
 
 /// Encodes the documents protocol. The `id:` of an event is its position in the response, so that readers can resume.

@@ -283,6 +283,32 @@ fn a_command_on_the_command_line_is_no_message() {
 }
 
 #[test]
+fn a_command_of_a_file_on_the_command_line_is_filled_in() {
+    for (file, text) in [
+        (".config/sheaf/commands/fixit.md", "Mend it: $ARGUMENTS"),
+        (
+            ".config/sheaf/skills/fixit/SKILL.md",
+            "---\nname: fixit\ndescription: Mends.\n---\nMend it: $ARGUMENTS",
+        ),
+    ] {
+        let model = Model::start();
+        let sheaf = Start::new(&["--no-session", "/fixit the cart"])
+            .file(file, text)
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_MODEL", "scripted")
+            .size(100, 40)
+            .run();
+        let answer = model.asked();
+        let request = answer.request["messages"].to_string();
+        assert!(request.contains("Mend it: the cart"), "{file}: {request}");
+        answer.says("Mended.");
+        answer.finish();
+        sheaf.wait_for("Mended.");
+    }
+}
+
+#[test]
 fn words_for_one_question_keep_the_answers_to_the_others() {
     let model = Model::start();
     let sheaf = start(&model, &[]);

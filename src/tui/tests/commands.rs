@@ -10,7 +10,7 @@ use super::super::{
 use crate::{
     extensions::{CommandFile, CustomMode},
     protocol::{Command, Done, Event, Message, Mode, ModelOffer, ModelOffers, PASTES, Query, Reply},
-    tui::app::Effect,
+    tui::{actions::writing::open_with, app::Effect},
 };
 
 fn custom(name: &str, text: &str) -> Custom {
@@ -381,6 +381,63 @@ fn an_unknown_command_costs_no_words() {
         "/thei fix the tests",
         "it can be recalled"
     );
+}
+
+/// The first line of a program's start, once the commands of files are known; `typed` is written meanwhile.
+fn opened(line: &str, typed: &str) -> TestApp {
+    let mut desk = TestApp::new(100, 24);
+    let effects = open_with(&mut desk.app, line.to_owned());
+    assert_eq!(effects, [Effect::OpenWith(line.to_owned())]);
+    desk.keys(typed);
+    desk.take(Msg::Done(EffectOutcome::CommandsFor(
+        line.to_owned(),
+        vec![custom("fixit", "Mend it: $ARGUMENTS")],
+        Vec::new(),
+    )));
+    desk
+}
+
+#[test]
+fn a_line_that_the_program_is_started_with_is_a_command_or_said_to_be_none() {
+    for typed in ["", "typed meanwhile"] {
+        let desk = opened("/fixit the cart", typed);
+        let sent = desk.sent();
+        let [Command::Begin(submit)] = &sent[..] else {
+            panic!("{sent:?}")
+        };
+        assert_eq!(submit.message.command(), Some(("fixit", "the cart")));
+        assert_eq!(desk.app.composer.field.text(), typed);
+    }
+    let mut desk = opened("/fixti the cart", "");
+    assert!(
+        desk.sent().is_empty() && desk.shows("unknown command /fixti (did you mean /fixit?)"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("x");
+    assert_eq!(desk.app.composer.field.text(), "x");
+    let mut desk = opened("/fixti the cart", "typed meanwhile");
+    assert!(
+        desk.sent().is_empty() && desk.shows("unknown command /fixti"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("!");
+    assert_eq!(desk.app.composer.field.text().matches("typed meanwhile").count(), 1);
+    assert!(desk.shows("/fixti the cart"), "{}", desk.picture());
+    // The program's own need no files; what the agent knows is the agent's; a path is no command.
+    let mut desk = TestApp::new(100, 24);
+    for (line, is_sent) in [
+        ("/mode plan", false),
+        ("/mcp__time__now", true),
+        ("/etc/hosts is odd", true),
+    ] {
+        let effects = open_with(&mut desk.app, line.to_owned());
+        let begins = |it: &Effect| matches!(it, Effect::Send(Command::Begin(it)) if it.message.content == line);
+        assert_eq!(effects.iter().any(begins), is_sent, "{line}: {effects:?}");
+        assert!(!effects.contains(&Effect::OpenWith(line.to_owned())), "{line}");
+    }
+    assert_eq!(desk.app.composer.mode, Mode::Plan);
 }
 
 #[test]

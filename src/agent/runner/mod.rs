@@ -470,7 +470,14 @@ impl Runner {
                 let steering = self.context.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.messages.steering.push_back(steering);
             }
-            Command::Steer(submit) => self.messages.push(submit),
+            Command::Steer(mut submit) => {
+                // It comes when this turn is over, and a form would wait for it for ever.
+                if self.turn.is_running() {
+                    let given = submit.message.clarification_response.take();
+                    self.step(Input::LeaveForm(given));
+                }
+                self.messages.push(submit);
+            }
             Command::Cancel => {
                 // Who stops an answer wants to think again: the words go back to where they were written.
                 self.messages.steering.clear();

@@ -118,6 +118,37 @@ async fn a_form_does_not_wait_for_a_message_that_waits_for_it() {
     }
 }
 
+/// Whoever stops an answer has back what was said to it, and no turn comes of it.
+#[tokio::test]
+async fn what_was_said_to_an_answer_that_is_stopped_opens_no_turn() {
+    let (_outside, _root, mut stage) = stage(&Script::new(|_, _| ok()));
+    let message = |message: Message| Submit {
+        message,
+        mode: Mode::Agent,
+        model: None,
+    };
+    stage.send(Command::Run {
+        submit: message(Message::user("! sleep 30")),
+        line: "sleep 30".to_owned(),
+        is_shown: true,
+    });
+    stage
+        .until("the command", |it| it.has_open(&Kind::TerminalCommand))
+        .await;
+    stage.send(Command::Steer(message(Message::user("more words"))));
+    stage.send(Command::Submit(message(Message::user("a turn of its own"))));
+    stage.send(Command::Cancel);
+    stage.done(2).await;
+    // Said to an answer that is over, it is a message.
+    stage.send(Command::Steer(message(Message::user("too late"))));
+    stage.done(3).await;
+    stage.say("the end", Mode::Agent);
+    stage.done(4).await;
+    let heard = stage.transcript.exchanges.iter().filter_map(|it| it.message.as_ref());
+    let heard: Vec<&str> = heard.map(|it| it.content.as_str()).collect();
+    assert_eq!(heard, ["! sleep 30", "a turn of its own", "too late", "the end"]);
+}
+
 #[tokio::test]
 async fn what_is_said_while_room_is_made_is_answered_afterwards() {
     let folder = tempfile::tempdir().expect("a folder");

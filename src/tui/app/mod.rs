@@ -23,7 +23,7 @@ pub use action::Action;
 pub use appearance::{Appearance, Themes};
 pub use choice::{ChangeId, ChipAction, Choice, QueueEdit, RewindTarget, Verdict};
 pub use composer::{CommandList, Commands, Composer, DraftList, History, Mention, MentionOffer, ask_servers};
-pub use conversation::{APPROVALS, ASK, Conversation, Workspace};
+pub use conversation::{APPROVALS, ASK, AnswerFacts, Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
 pub use overlay::{Answer, Overlay, Overlays, PAGE_MEASURE, Placement, Scene, plain_keys};

@@ -72,15 +72,14 @@ pub fn unseen(app: &mut App, place: DocumentIndex) -> Option<&'static str> {
     let document = app.conversation.transcript.get(place)?;
     let name = (app.conversation.turn_of(place), document.id.clone());
     let item = Item::Document(place);
-    let seen = &app.questions.seen;
-    let rows = if seen.name.as_ref() == Some(&name) {
-        seen.rows
-    } else {
-        // Of one that waits behind the oldest, what is in view counts.
-        app.viewport.pane.rows_in_view(item).map_or(0, |it| it.1 + 1)
+    let (rows, of) = app.questions.seen.get(&name).map_or((0, 0), |it| (it.rows, it.of));
+    // Far from the view it is not laid out.
+    let all = match app.viewport.pane.rows(item) {
+        0 => of,
+        all => all,
     };
     // Nothing was laid out yet, or everything was shown.
-    if rows > 0 && rows >= app.viewport.pane.rows(item) || app.viewport.areas.transcript.height == 0 {
+    if rows > 0 && rows >= all || app.viewport.areas.transcript.height == 0 {
         return None;
     }
     if rows == 0 {

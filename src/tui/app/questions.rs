@@ -56,8 +56,8 @@ pub struct Questions {
     pub submitted_ms: Option<u64>,
     /// Decisions on single hunks of changes that wait for approval.
     pub hunk_decisions: HunkDecisions,
-    /// The part of the open approval that has been on the screen.
-    pub seen: SeenApproval,
+    /// The parts of the open approvals that have been on the screen.
+    pub seen: HashMap<(Turn, DocumentId), SeenApproval>,
     /// The form whose current question was brought into view, in which version and at which height.
     pub in_view: Option<(DocumentId, u64, usize)>,
 }
@@ -65,22 +65,27 @@ pub struct Questions {
 /// The part of an approval that has been on the screen: nobody can allow what they could not read.
 #[derive(Default)]
 pub struct SeenApproval {
-    /// The approval; `None`: none is open.
-    pub name: Option<(Turn, DocumentId)>,
     /// Number of its first rows that have all been on the screen.
     pub rows: usize,
     /// The same of its last rows, as long as there are `of` in all.
     pub last: usize,
+    /// Number of all its rows.
     pub of: usize,
-    /// Number of rows between these.
+    /// Number of rows that have not been on the screen.
     pub left: usize,
     /// They are above what is in view.
     pub is_above: bool,
+    /// Its first row has been on the screen.
+    pub has_begun: bool,
 }
 
 impl SeenApproval {
     /// Notes that of `all` rows those from `view`'s first to its last one are on the screen.
     pub fn note(&mut self, all: usize, view: Option<(usize, usize)>) {
+        // It is not laid out now.
+        if all == 0 {
+            return;
+        }
         if self.of != all {
             (self.of, self.last) = (all, 0);
         }
@@ -95,6 +100,7 @@ impl SeenApproval {
         if self.rows + self.last >= all {
             self.rows = all;
         }
+        self.has_begun |= self.rows > 0;
         self.left = all.saturating_sub(self.rows + self.last);
         self.is_above = self.left > 0 && view.is_some_and(|it| it.0 >= self.rows);
     }

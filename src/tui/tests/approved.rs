@@ -400,6 +400,11 @@ fn inline_a_change_is_printed_once_it_has_been_looked_at() {
 
 /// An approval of a command of 40 lines.
 fn long_command() -> Event {
+    long_command_of("ask")
+}
+
+/// The same, with an id of its own.
+fn long_command_of(id: &str) -> Event {
     let command: Vec<_> = (1..=40).map(|it| format!("curl https://host-{it}.example")).collect();
     let options = [
         json!({ "id": "allow_once", "label": "Once" }),
@@ -407,9 +412,9 @@ fn long_command() -> Event {
     ];
     let subject = json!({ "type": "terminal_command", "command": command.join("\n"), "workingDirectory": "/p" });
     start(
-        "ask",
+        id,
         "clarification",
-        json!({ "kind": "approval", "toolCallId": "call_1", "subject": subject,
+        json!({ "kind": "approval", "toolCallId": format!("call_{id}"), "subject": subject,
             "questions": [{ "id": "approval", "text": "Allow it?", "options": options }] }),
     )
 }
@@ -507,9 +512,13 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
         desk.picture()
     );
     let is_answered = |desk: &TestApp| desk.sent().iter().any(|it| matches!(it, Command::Answer { .. }));
-    let mut left = desk.app.questions.seen.left;
+    let seen = |desk: &TestApp| {
+        let seen = desk.app.questions.seen.values().next();
+        seen.map_or((0, 0), |it| (it.rows, it.left))
+    };
+    let (_, mut left) = seen(&desk);
     while left > 0 {
-        let (from, rows) = (desk.app.questions.seen.rows, left);
+        let (from, rows) = seen(&desk);
         desk.later(1000);
         desk.keys("y");
         assert!(!is_answered(&desk), "{left} rows were not read");
@@ -522,13 +531,50 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
             first.is_some_and(|it| it <= from),
             "nothing is skipped: {first:?} {from}"
         );
-        left = desk.app.questions.seen.left;
+        left = seen(&desk).1;
         assert!(left < rows, "each press shows more");
     }
     // The end was seen at first: it is not asked for again.
     desk.later(1000);
     desk.keys("y");
     assert!(is_answered(&desk), "{}", desk.picture());
+}
+
+/// What waits behind the oldest one is no less read before it is allowed.
+#[test]
+fn each_of_several_approvals_is_allowed_only_once_all_of_it_was_on_the_screen() {
+    let mut desk = TestApp::new(90, 16);
+    desk.events(begun());
+    desk.events(["a", "b", "c"].map(long_command_of));
+    desk.later(1000);
+    desk.keys("<tab><end>");
+    assert!(desk.shows("host-40.example"), "{}", desk.picture());
+    super::clicking::click(&mut desk, "host-38.example");
+    desk.later(1000);
+    desk.keys("y");
+    assert!(
+        desk.sent().is_empty(),
+        "its first rows were never shown\n{}",
+        desk.picture()
+    );
+    assert!(desk.shows("host-1.example"), "{}", desk.picture());
+    let mut presses = 0;
+    while desk.sent().is_empty() {
+        assert!(presses < 40, "{}", desk.picture());
+        presses += 1;
+        desk.later(1000);
+        desk.keys("y");
+    }
+    assert!(presses >= 3, "{presses}");
+    let sent = desk.sent();
+    let [Command::Answer { response, .. }] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(response.document_id.as_str(), "c");
+    // The end of one is seen as well as its beginning, and what was seen of one is not seen of another.
+    desk.later(1000);
+    desk.keys("<alt+y>");
+    assert_eq!(desk.sent().len(), 1, "{}", desk.picture());
 }
 
 #[test]

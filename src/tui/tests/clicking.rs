@@ -12,7 +12,7 @@ use crate::protocol::{
     ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked, Turn,
 };
 
-fn click(app: &mut TestApp, text: &str) {
+pub(super) fn click(app: &mut TestApp, text: &str) {
     click_at(app, place_of(app, text));
 }
 

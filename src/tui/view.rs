@@ -11,8 +11,8 @@ use ratatui::{
 
 use super::{
     app::{
-        App, DraftList, Focus, Overlay, Placement, Scene, SeenApproval, keymap::KeyContext, search::Search,
-        selection::Selection,
+        App, ApprovalLayout, DraftList, Focus, Overlay, Placement, Scene, SeenApproval, keymap::KeyContext,
+        search::Search, selection::Selection,
     },
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, placeholder::placeholder, rule, trust},
@@ -230,7 +230,9 @@ impl App {
             let place = DocumentIndex { exchange: at, document };
             let document = transcript.get(place).filter(|it| is_approval(it))?;
             let name = (exchange.turn, document.id.clone());
-            transcript.is_open_question(at, document).then_some((place, name))
+            transcript
+                .is_open_question(at, document)
+                .then_some((place, name, document.version))
         });
         let mut waiting: Vec<_> = waiting.collect();
         // The view moves to the oldest one before the others are looked at.
@@ -240,9 +242,9 @@ impl App {
         self.questions
             .seen
             .retain(|name, _| waiting.iter().any(|it| it.1 == *name));
-        for (place, name) in waiting {
+        for (place, name, version) in waiting {
             let mut seen = self.questions.seen.remove(&name).unwrap_or_default();
-            self.note_seen(&mut seen, place, Some(place) == oldest, height);
+            self.note_seen(&mut seen, (place, version), Some(place) == oldest, height);
             self.questions.seen.insert(name, seen);
         }
         if told(self) != before {
@@ -292,7 +294,13 @@ impl App {
         }
     }
 
-    fn note_seen(&mut self, seen: &mut SeenApproval, place: DocumentIndex, is_oldest: bool, height: usize) {
+    fn note_seen(
+        &mut self,
+        seen: &mut SeenApproval,
+        (place, version): (DocumentIndex, u64),
+        is_oldest: bool,
+        height: usize,
+    ) {
         let item = Item::Document(place);
         let is_inline = self.terminal.inline.is_some();
         let pane = &self.viewport.pane;
@@ -305,13 +313,18 @@ impl App {
         }
         let pane = &self.viewport.pane;
         let all = pane.rows(item);
+        let layout = ApprovalLayout {
+            version,
+            width: self.viewport.areas.content(),
+            context_lines: self.appearance.context_lines,
+        };
         // Inline all of it is in the terminal's own lines.
         let view = if is_inline {
             all.checked_sub(1).map(|last| (0, last))
         } else {
             pane.rows_in_view(item)
         };
-        seen.note(all, view);
+        seen.note(layout, all, view);
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.

@@ -27,7 +27,7 @@ pub use conversation::{APPROVALS, ASK, AnswerFacts, Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
 pub use overlay::{Answer, Overlay, Overlays, PAGE_MEASURE, Placement, Scene, plain_keys};
-pub use questions::{Mark, Questions, SeenApproval, TOO_EARLY_MS};
+pub use questions::{ApprovalLayout, Mark, Questions, SeenApproval, TOO_EARLY_MS};
 pub use status::{Status, StatusRun};
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;

@@ -577,6 +577,45 @@ fn each_of_several_approvals_is_allowed_only_once_all_of_it_was_on_the_screen() 
     assert_eq!(desk.sent().len(), 1, "{}", desk.picture());
 }
 
+/// Rows of one layout are no rows of another one.
+#[test]
+fn what_was_seen_in_another_width_is_not_taken_for_what_stands_there_now() {
+    let is_allowed = |desk: &TestApp| desk.sent().iter().any(|it| matches!(it, Command::Answer { .. }));
+    let long = |desk: &mut TestApp| {
+        let lines: Vec<_> = (1..=14).map(|it| format!("echo {it} {}", "word ".repeat(30))).collect();
+        let options = json!([{ "id": "allow_once", "label": "Once" }, { "id": "reject_once", "label": "No" }]);
+        let subject = json!({ "type": "terminal_command", "command": lines.join("\n"), "workingDirectory": "/p" });
+        desk.events(begun());
+        desk.events([start(
+            "ask",
+            "clarification",
+            json!({ "kind": "approval", "toolCallId": "call_1", "subject": subject,
+                "questions": [{ "id": "approval", "text": "Allow it?", "options": options }] }),
+        )]);
+        desk.later(1000);
+    };
+    // Half of many rows is not all of few.
+    let mut desk = TestApp::new(50, 60);
+    long(&mut desk);
+    assert!(desk.shows("echo 1 ") && !desk.shows("echo 14 "), "{}", desk.picture());
+    desk.resize(180, 16);
+    assert!(!desk.shows("echo 14 "), "{}", desk.picture());
+    desk.keys("<alt+y>");
+    assert!(!is_allowed(&desk), "its end was never shown\n{}", desk.picture());
+    // Who has read all of it has read it at every width.
+    let mut desk = TestApp::new(180, 24);
+    long(&mut desk);
+    while desk.shows("rows more") {
+        desk.later(1000);
+        desk.keys("<alt+y>");
+    }
+    assert!(!is_allowed(&desk), "{}", desk.picture());
+    desk.resize(50, 12);
+    desk.later(1000);
+    desk.keys("<alt+y>");
+    assert!(is_allowed(&desk), "{}", desk.picture());
+}
+
 #[test]
 fn a_question_that_waits_is_not_folded() {
     let mut desk = TestApp::new(80, 24);

@@ -2,10 +2,13 @@
 
 use serde_json::json;
 
-use super::super::{
-    custom::Custom,
-    msg::{EffectOutcome, Msg},
-    test_app::*,
+use super::{
+    super::{
+        custom::Custom,
+        msg::{EffectOutcome, Msg},
+        test_app::*,
+    },
+    clicking::click,
 };
 use crate::{
     extensions::{CommandFile, CustomMode},
@@ -381,6 +384,11 @@ fn an_unknown_command_costs_no_words() {
         "/thei fix the tests",
         "it can be recalled"
     );
+    // So does whoever clicks into it.
+    desk.keys("<enter>");
+    click(&mut desk, "hei fix");
+    desk.keys("r");
+    assert_eq!(desk.app.composer.field.text(), "/trhei fix the tests");
 }
 
 /// The first line of a program's start, once the commands of files are known; `typed` is written meanwhile.

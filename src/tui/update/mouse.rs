@@ -113,6 +113,8 @@ fn point_in_draft(app: &mut App, x: u16, y: u16, selecting: bool) {
     let area = app.viewport.areas.composer;
     app.terminal.clicks.in_draft = selecting || area.rows().any(|it| it.y == y);
     if app.terminal.clicks.in_draft {
+        // Who clicks there goes on with the line.
+        app.composer.commands.is_unknown = false;
         let y = y.saturating_sub(area.y).min(area.height.saturating_sub(1));
         let x = x.saturating_sub(DRAFT as u16);
         app.composer.field.point(x, y, area.height, selecting);

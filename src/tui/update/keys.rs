@@ -180,7 +180,12 @@ const TARGETS: &[KeyTarget] = &[
                 return Some(Vec::new());
             }
             begin_draft(app);
-            None
+            // In Vim's normal mode it is a command there.
+            let is_taken = app.composer.field.vim_key(event);
+            is_taken.then(|| {
+                app.composer.history.at = None;
+                Vec::new()
+            })
         },
     },
     // What was sent before.
@@ -207,7 +212,8 @@ pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
     if app.viewport.focus == Focus::Transcript && is_text(event) {
-        app.viewport.typed.add(event, app.now_ms);
+        let is_step = action_of(app, event).is_some_and(|it| matches!(it.name, "next" | "previous"));
+        app.viewport.typed.add(event, is_step, app.now_ms);
     } else {
         app.viewport.typed.clear();
     }
@@ -273,10 +279,14 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// Moves the focus to the draft for a letter that belongs there. The letters that were typed before it in the transcript go with it.
+/// Moves the focus to the draft for a letter that belongs there. The letters that were typed before it in the transcript go with it
+/// to an empty draft; somebody with a draft, or in Vim's normal mode, was reading.
 fn begin_draft(app: &mut App) {
     let before = app.viewport.typed.take_before_last();
     focus_composer(app);
+    if !app.composer.field.is_empty() || app.composer.field.vim_mode() == Some(vim::Mode::Normal) {
+        return;
+    }
     for letter in before.chars() {
         app.composer.field.key(KeyCode::Char(letter).into());
     }

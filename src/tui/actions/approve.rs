@@ -118,9 +118,16 @@ pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<E
         .conversation
         .transcript
         .index_of_document(turn, &response.document_id);
-    if decided.is_some_and(|it| app.viewport.pane.shows_start(Item::Document(it)))
-        && app.viewport.focus == Focus::Composer
-    {
+    let has_keys = decided.is_some() && decided == app.viewport.question(&app.conversation.transcript);
+    let pane = &app.viewport.pane;
+    let is_shown = decided.map(Item::Document).is_some_and(|it| {
+        if has_keys {
+            pane.rows_in_view(it).is_some()
+        } else {
+            app.viewport.focus == Focus::Composer && pane.shows_start(it)
+        }
+    });
+    if is_shown {
         app.viewport.pane.go_to_end();
     }
     // A form that was brought into view left the end, which is followed again.

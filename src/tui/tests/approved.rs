@@ -456,12 +456,12 @@ fn a_command_is_allowed_only_once_all_of_it_was_on_the_screen() {
     assert!(presses >= 3, "{presses}");
     desk.keys("<alt+y>");
     assert_eq!(answers(&desk), 1);
-    // Who goes to the card is at its end, and has not seen what lies between.
+    // Who goes to its end has not seen what lies between.
     let mut desk = TestApp::new(80, 16);
     desk.events(begun());
     desk.events([long_command()]);
     desk.picture();
-    desk.keys("<tab>");
+    desk.keys("<tab><end>");
     desk.later(1000);
     assert!(desk.shows("host-40.example"), "{}", desk.picture());
     desk.keys("y");
@@ -505,7 +505,7 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
         "{footer}"
     );
     // The card is shown to its end: what was not seen is above.
-    desk.keys("<tab>");
+    desk.keys("<tab><end>");
     assert!(
         desk.shows("rows more ↑") && !desk.shows("rows more ↓"),
         "{}",
@@ -538,6 +538,55 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
     desk.later(1000);
     desk.keys("y");
     assert!(is_answered(&desk), "{}", desk.picture());
+}
+
+/// The card is read from its first row on; the keys go there, and the view stays.
+#[test]
+fn going_to_a_tall_approval_leaves_it_where_it_is() {
+    for (width, height) in [(60, 16), (90, 16), (100, 24), (52, 12)] {
+        let mut desk = TestApp::new(width, height);
+        desk.events(begun());
+        desk.events([long_command()]);
+        desk.later(1000);
+        assert!(desk.shows("host-1.example"), "{}", desk.picture());
+        for way in ["<tab>", "<esc><up>", "<esc><enter>"] {
+            desk.keys(way);
+            desk.later(1000);
+            assert!(
+                desk.shows("host-1.example") && desk.shows("rows more ↓"),
+                "{way}\n{}",
+                desk.picture()
+            );
+        }
+        // From there `y` leads to the rest, and only then it allows.
+        for _ in 0..60 {
+            if !desk.shows("rows more") {
+                break;
+            }
+            assert!(desk.sent().is_empty(), "{}", desk.picture());
+            desk.keys("y");
+            desk.later(1000);
+        }
+        assert!(desk.shows("host-40.example"), "{}", desk.picture());
+        desk.keys("y");
+        assert!(
+            matches!(desk.sent().as_slice(), [Command::Answer { .. }]),
+            "{}",
+            desk.picture()
+        );
+    }
+    // What comes after a no is followed.
+    let mut desk = TestApp::new(80, 16);
+    desk.events(begun());
+    desk.events([long_command()]);
+    desk.later(1000);
+    desk.keys("<tab>");
+    desk.later(1000);
+    desk.keys("n");
+    desk.events([answered("ask", "reject_once", None)]);
+    let text: Vec<_> = (1..=60).map(|it| format!("line {it}")).collect();
+    desk.events([start("t", "text", json!({})), delta("t", &text.join("\n\n"))]);
+    assert!(desk.shows("line 60"), "{}", desk.picture());
 }
 
 /// What waits behind the oldest one is no less read before it is allowed.

@@ -244,10 +244,8 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     let row = shown.as_ref().and_then(|it| app.viewport.pane.row(it));
     let key = row.and_then(|(row, _)| key_at(&row.spans, column)).map(str::to_owned);
     // Keys that decide are dropped for a moment after a card appeared, not after it was clicked.
-    let since_ms = app.questions.since_ms;
     if !was_here {
-        actions::reading::select(app, item);
-        app.questions.since_ms = since_ms;
+        actions::reading::select_here(app, item);
     }
     if !app.terminal.clicks.is_arrival() {
         let chosen = shown.and_then(|it| click_in_form(app, &it));

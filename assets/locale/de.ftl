@@ -829,6 +829,7 @@ action-vim-off = Vim-Bearbeitung aus
 action-no-command = unbekannter Befehl /{ $word }; ein Leerzeichen vor dem / sendet ihn als Text
 action-no-command-near = unbekannter Befehl /{ $word } (meintest du /{ $near }?)
 action-run-how = ! führt einen Befehl in der Sandbox aus; !! verbirgt ihn vor dem Modell
+action-run-drafted = enter führt den Befehl aus; ein Leerzeichen vor ! sendet ihn als Text
 action-not-sent = nicht gesendet: { $peer } schreibt dieses Gespräch; { $command } setzt eine Kopie fort
 action-runs-nothing = { $peer } kann deine Befehle nicht ausführen; der Agent von sheaf kann es
 action-run-later = arbeitet noch; Befehle gehen nach der Antwort, oder esc stoppt sie

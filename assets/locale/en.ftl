@@ -832,6 +832,7 @@ action-vim-off = Vim editing off
 action-no-command = unknown command /{ $word }; a space before the slash sends it as text
 action-no-command-near = unknown command /{ $word } (did you mean /{ $near }?)
 action-run-how = ! runs a command in the sandbox; !! also hides it from the model
+action-run-drafted = enter runs this command; a space before ! sends it as text
 action-not-sent = not sent: { $peer } writes this conversation; { $command } continues a copy
 action-runs-nothing = { $peer } cannot run your commands; sheaf's own agent can
 action-run-later = still working; run commands after the answer, or esc stops it

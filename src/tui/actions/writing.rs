@@ -195,19 +195,22 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         app.composer.field.newline();
         return Vec::new();
     }
-    let text = app.composer.field.text();
-    let text = text.trim();
+    let whole = app.composer.field.text();
+    let text = whole.trim();
     if text.is_empty() {
         // A recording may wait for it.
         let next = app.conversation.about.is_replay.then_some(Effect::Send(Command::Next));
         return next.into_iter().collect();
     }
-    if let Some(line) = text.strip_prefix('!') {
+    // A space before it makes text of it.
+    let is_text = whole.starts_with(' ');
+    if let Some(line) = text.strip_prefix('!').filter(|_| !is_text) {
         let line = line.to_owned();
         return run(app, &line);
     }
+    let command = command_of(text).filter(|_| !is_text);
     // The agent knows the prompts of servers.
-    if let Some((word, rest)) = command_of(text).filter(|it| !it.0.starts_with("mcp__")) {
+    if let Some((word, rest)) = command.filter(|it| !it.0.starts_with("mcp__")) {
         if find_slash(word).is_none()
             && let Some(custom) = app.composer.commands.custom(word)
         {
@@ -379,6 +382,12 @@ pub fn open_with(app: &mut App, text: String) -> Vec<Effect> {
     if is_written_elsewhere(app) {
         take_back(app, &[Message::user(text)]);
         return Vec::new();
+    }
+    // It may be a file's text, and nothing runs that nobody has seen.
+    if text.trim_start().starts_with('!') {
+        app.questions.submitted_ms = None;
+        take_back(app, &[Message::user(text.trim())]);
+        return app.toast(t!("action-run-drafted"));
     }
     // `sheaf /init` is what was typed there: a command, and never a message because of a slip.
     let word = command_of(text.trim()).map(|it| it.0).filter(|_| !text.contains('\n'));

@@ -449,6 +449,57 @@ fn a_line_that_the_program_is_started_with_is_a_command_or_said_to_be_none() {
 }
 
 #[test]
+fn what_the_program_would_run_at_its_start_waits_in_the_draft() {
+    let mut desk = TestApp::new(100, 24);
+    let effects = open_with(&mut desk.app, "!make clean".to_owned());
+    desk.draw();
+    assert!(effects.is_empty() && desk.sent().is_empty());
+    assert!(
+        desk.shows("!make clean") && desk.shows("enter runs"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<enter>");
+    assert!(matches!(desk.sent().as_slice(), [Command::Run { line, .. }] if line == "make clean"));
+    // Where nobody sees a draft, it is not the beginning of the next line, and an empty one sends it.
+    for line in ["hello", ""] {
+        let mut desk = TestApp::new(100, 24);
+        open_with(&mut desk.app, "!make clean".to_owned());
+        desk.take(Msg::Line(line.to_owned()));
+        let sent = desk.sent();
+        match sent.as_slice() {
+            [Command::Submit(it)] => assert_eq!(it.message.content, line),
+            [Command::Run { line: run, .. }] => assert!(line.is_empty() && run == "make clean"),
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_space_before_a_slash_or_an_exclamation_mark_sends_it_as_text() {
+    let mut desk = TestApp::new(100, 24);
+    desk.keys("/frobnicate it<enter>");
+    assert!(
+        desk.sent().is_empty() && desk.shows("a space before the slash sends it as text"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<home> <enter>");
+    let sent = desk.sent();
+    assert!(
+        matches!(sent.as_slice(), [Command::Submit(it)] if it.message.content == "/frobnicate it"),
+        "{sent:?}"
+    );
+    let mut desk = TestApp::new(100, 24);
+    desk.keys(" !important<enter>");
+    let sent = desk.sent();
+    assert!(
+        matches!(sent.as_slice(), [Command::Submit(it)] if it.message.content == "!important"),
+        "{sent:?}"
+    );
+}
+
+#[test]
 fn messages_that_come_back_keep_their_pictures_and_pastes() {
     let pasted = "line\n".repeat(40);
     let mut desk = TestApp::new(100, 40);

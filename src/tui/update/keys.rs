@@ -403,8 +403,14 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
 /// Adds a line that was typed without a screen to the draft, and sends that unless the line goes on.
 pub(super) fn line(app: &mut App, line: &str) -> Vec<Effect> {
     app.viewport.focus = Focus::Composer;
+    // Only a line that goes on is one with the next; what else may be left in the draft nobody sees, and Enter alone sends it.
     let draft = app.composer.field.text();
-    app.composer.field.set(&format!("{draft}{line}"));
+    let begun = if line.is_empty() || draft.ends_with('\n') {
+        draft
+    } else {
+        String::new()
+    };
+    app.composer.field.set(&format!("{begun}{line}"));
     let mut effects = command::look(app);
     app.composer.commands.list = None;
     effects.extend((actions::SEND.run)(app, ""));

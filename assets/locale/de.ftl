@@ -420,6 +420,7 @@ reason-command-timeout = Zeit überschritten
 reason-tool-unknown = dieses Werkzeug gibt es nicht
 reason-tool-arguments-invalid = ungültige Argumente
 reason-tool-forbidden-in-mode = in diesem Modus nicht erlaubt
+reason-tool-not-offered = diesem Modell nicht angeboten
 reason-tool-rejected = abgelehnt
 reason-cancelled = angehalten
 error-step-file-not-found = Prüfe den Pfad.

@@ -423,6 +423,7 @@ reason-command-timeout = timed out
 reason-tool-unknown = no such tool
 reason-tool-arguments-invalid = invalid arguments
 reason-tool-forbidden-in-mode = not allowed in this mode
+reason-tool-not-offered = not offered to this model
 reason-tool-rejected = rejected
 reason-cancelled = stopped
 error-step-file-not-found = Check the path.

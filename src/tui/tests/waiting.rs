@@ -715,6 +715,9 @@ fn the_way_to_the_page_of_trust_is_not_printed_on_it() {
         "{}",
         app.picture()
     );
+    // What the folder's commands are now is read anew.
+    app.reply_to(|it| matches!(it, Query::DecideTrust(_)), Reply::Accepted);
+    assert_eq!(app.front.effects.last(), Some(&Effect::Commands));
 }
 
 /// The names of types that implement `Overlay`, and the variants of the purposes of a question, from the source.

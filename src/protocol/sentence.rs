@@ -35,8 +35,10 @@ pub const STAYS_HERE: Sentence = Sentence::new("still working: the conversation 
 pub const TOOLS_CHANGED: Sentence = Sentence::new("cache lost: tools changed: {}", "agent-tools-changed");
 pub const MESSAGE_WAITS: Sentence = Sentence::new("your message is sent once you have answered", "agent-message-waits");
 pub const MARKS_LEFT: Sentence = Sentence::new("instrumentation is left in the code: {}", "agent-marks-left");
+/// A tool of this program's that the model was not told of.
+pub const NOT_OFFERED: Sentence = Sentence::new("`{}` is not offered to this model", "reason-tool-not-offered");
 
-const ALL: [&Sentence; 17] = [
+const ALL: [&Sentence; 18] = [
     &NO_GIT,
     &NO_REPOSITORY,
     &CONFLICTS,
@@ -54,6 +56,7 @@ const ALL: [&Sentence; 17] = [
     &TOOLS_CHANGED,
     &MESSAGE_WAITS,
     &MARKS_LEFT,
+    &NOT_OFFERED,
 ];
 
 impl Sentence {

@@ -94,6 +94,8 @@ pub enum EffectOutcome {
     },
     /// The commands that files hold.
     Commands(Vec<Custom>, Vec<CustomMode>),
+    /// The same, for the line that the program was started with.
+    CommandsFor(String, Vec<Custom>, Vec<CustomMode>),
     /// A name for an export that no file has; empty if none was found.
     ExportProposed {
         path: String,

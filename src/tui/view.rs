@@ -11,8 +11,8 @@ use ratatui::{
 
 use super::{
     app::{
-        App, DraftList, Focus, Overlay, Placement, Scene, SeenApproval, keymap::KeyContext, search::Search,
-        selection::Selection,
+        App, ApprovalLayout, DraftList, Focus, Overlay, Placement, Scene, SeenApproval, keymap::KeyContext,
+        search::Search, selection::Selection,
     },
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, placeholder::placeholder, rule, trust},
@@ -37,7 +37,7 @@ use super::{
 use crate::{
     t,
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width, wrap::wrap},
-    transcript::is_approval,
+    transcript::{DocumentIndex, is_approval},
 };
 
 /// Columns and lines below which the screen says only that it is too small.
@@ -55,7 +55,7 @@ fn bars(app: &App) -> Bars {
     let (place, state) = header::spans(conversation, composer, settings, status, edge.saturating_sub(2));
     let above_draft = rule::spans(
         composer,
-        (&app.viewport, &app.questions.seen),
+        (&app.viewport, app.unread()),
         conversation,
         app.now_ms,
         (edge, columns),
@@ -218,29 +218,48 @@ impl App {
         }
     }
 
-    /// Shows a new approval from its first row, whatever its height, and notes which of its rows have been on the screen.
+    /// Shows a new approval from its first row, whatever its height, and notes which rows of all that wait have been on the screen.
     fn show_approval(&mut self, height: usize) {
         let transcript = &self.conversation.transcript;
-        let approval = transcript.open_question().and_then(|place| {
+        let Some((at, exchange)) = transcript.exchanges.iter().enumerate().next_back() else {
+            self.questions.seen.clear();
+            return;
+        };
+        let oldest = transcript.open_question();
+        let waiting = exchange.response.unanswered().filter_map(|document| {
+            let place = DocumentIndex { exchange: at, document };
             let document = transcript.get(place).filter(|it| is_approval(it))?;
-            Some((place, (self.conversation.turn_of(place), document.id.clone())))
+            let name = (exchange.turn, document.id.clone());
+            transcript
+                .is_open_question(at, document)
+                .then_some((place, name, document.version))
         });
-        let told = |it: &SeenApproval| (it.left, it.is_above);
-        let before = told(&self.questions.seen);
-        if let Some((place, name)) = approval {
-            if self.questions.seen.name.as_ref() != Some(&name) {
-                self.questions.seen = SeenApproval {
-                    name: Some(name),
-                    ..SeenApproval::default()
-                };
-            }
-            self.note_seen(Item::Document(place), height);
-        } else {
-            self.questions.seen = SeenApproval::default();
+        let mut waiting: Vec<_> = waiting.collect();
+        // The view moves to the oldest one before the others are looked at.
+        waiting.sort_by_key(|it| (Some(it.0) != oldest, it.0.document));
+        let told = |it: &Self| it.unread().map(|it| (it.left, it.is_above));
+        let before = told(self);
+        self.questions
+            .seen
+            .retain(|name, _| waiting.iter().any(|it| it.1 == *name));
+        for (place, name, version) in waiting {
+            let mut seen = self.questions.seen.remove(&name).unwrap_or_default();
+            self.note_seen(&mut seen, (place, version), Some(place) == oldest, height);
+            self.questions.seen.insert(name, seen);
         }
-        if told(&self.questions.seen) != before {
+        if told(self) != before {
             self.viewport.bars = None;
         }
+    }
+
+    /// What was seen of the approval that has the keys, else of the oldest one. `None`: none waits.
+    fn unread(&self) -> Option<&SeenApproval> {
+        let transcript = &self.conversation.transcript;
+        let is_approval = |it: &DocumentIndex| transcript.get(*it).is_some_and(is_approval);
+        let place = self.viewport.question(transcript).filter(is_approval);
+        let place = place.or_else(|| transcript.open_question().filter(is_approval))?;
+        let name = (self.conversation.turn_of(place), transcript.get(place)?.id.clone());
+        self.questions.seen.get(&name)
     }
 
     /// Brings the current question of a form into view, with the marked choice, whenever the form has changed: nobody is to
@@ -275,23 +294,37 @@ impl App {
         }
     }
 
-    fn note_seen(&mut self, item: Item, height: usize) {
+    fn note_seen(
+        &mut self,
+        seen: &mut SeenApproval,
+        (place, version): (DocumentIndex, u64),
+        is_oldest: bool,
+        height: usize,
+    ) {
+        let item = Item::Document(place);
         let is_inline = self.terminal.inline.is_some();
         let pane = &self.viewport.pane;
-        let is_hidden =
-            self.questions.seen.rows == 0 && !is_inline && pane.rows_in_view(item).is_none_or(|it| it.0 > 0);
-        if is_hidden && pane.follow == Following::End {
+        let is_hidden = !seen.has_begun && !is_inline && pane.rows_in_view(item).is_none_or(|it| it.0 > 0);
+        if is_oldest && is_hidden && pane.follow == Following::End {
             self.with_pane(|pane, context| {
                 pane.show_start(item, context);
                 pane.measure(context, height);
             });
         }
-        let (pane, seen) = (&self.viewport.pane, &mut self.questions.seen);
+        let pane = &self.viewport.pane;
         let all = pane.rows(item);
-        if is_inline {
-            seen.rows = all;
-        }
-        seen.note(all, pane.rows_in_view(item));
+        let layout = ApprovalLayout {
+            version,
+            width: self.viewport.areas.content(),
+            context_lines: self.appearance.context_lines,
+        };
+        // Inline all of it is in the terminal's own lines.
+        let view = if is_inline {
+            all.checked_sub(1).map(|last| (0, last))
+        } else {
+            pane.rows_in_view(item)
+        };
+        seen.note(layout, all, view);
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.

@@ -283,6 +283,50 @@ fn a_command_on_the_command_line_is_no_message() {
 }
 
 #[test]
+fn a_command_of_a_file_on_the_command_line_is_filled_in() {
+    for (file, text) in [
+        (".config/sheaf/commands/fixit.md", "Mend it: $ARGUMENTS"),
+        (
+            ".config/sheaf/skills/fixit/SKILL.md",
+            "---\nname: fixit\ndescription: Mends.\n---\nMend it: $ARGUMENTS",
+        ),
+    ] {
+        let model = Model::start();
+        let sheaf = Start::new(&["--no-session", "/fixit the cart"])
+            .file(file, text)
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_MODEL", "scripted")
+            .size(100, 40)
+            .run();
+        let answer = model.asked();
+        let request = answer.request["messages"].to_string();
+        assert!(request.contains("Mend it: the cart"), "{file}: {request}");
+        answer.says("Mended.");
+        answer.finish();
+        sheaf.wait_for("Mended.");
+    }
+}
+
+/// It may be the beginning of a file that a shell has put there.
+#[test]
+fn a_line_to_run_on_the_command_line_waits_for_enter() {
+    let model = Model::start();
+    let sheaf = Start::new(&["--no-session", "!touch made"])
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 40)
+        .run();
+    sheaf.wait_for("!touch made");
+    sheaf.wait_for("enter runs this command");
+    assert!(model.is_idle(), "{}", sheaf.picture());
+    assert!(!sheaf.home().join("work/made").exists());
+    sheaf.send("\r");
+    sheaf.wait_until("it has run", |_| sheaf.home().join("work/made").exists());
+}
+
+#[test]
 fn words_for_one_question_keep_the_answers_to_the_others() {
     let model = Model::start();
     let sheaf = start(&model, &[]);

@@ -46,6 +46,19 @@ impl Messages {
         self.queue.push_back((submit, QueuedWork::Answer));
     }
 
+    /// Puts a message to an answer that it cannot join behind those that wait; `turn` is that of the answer, as long as it runs.
+    pub fn push_said(&mut self, submit: Submit, turn: Option<Turn>) {
+        self.queue
+            .push_back((submit, turn.map_or(QueuedWork::Answer, QueuedWork::Said)));
+    }
+
+    /// Drops what was said to the answer of a turn and not heard: whoever stops the answer has the words back.
+    pub fn drop_said(&mut self, turn: Turn) {
+        self.steering.clear();
+        self.queue
+            .retain(|(_, work)| !matches!(work, QueuedWork::Said(it) if *it == turn));
+    }
+
     /// Takes the mode of a message. Returns true if it leaves debug mode.
     pub fn enter(&mut self, mode: Mode) -> bool {
         self.mode.replace(mode) == Some(Mode::Debug) && mode != Mode::Debug
@@ -56,7 +69,7 @@ impl Messages {
         let (mut submit, work) = self.queue.pop_front()?;
         self.queue.shrink_to_fit();
         (self.user_command, self.compaction) = match work {
-            QueuedWork::Answer => (None, None),
+            QueuedWork::Answer | QueuedWork::Said(_) => (None, None),
             QueuedWork::Command(own) => (Some(own), None),
             QueuedWork::Compaction(how) => (None, Some(how)),
         };
@@ -111,6 +124,8 @@ pub struct UserCommand {
 pub enum QueuedWork {
     /// The model answers it.
     Answer,
+    /// The same; it was said to the answer of this turn, which it could not join.
+    Said(Turn),
     /// A command of the user's own.
     Command(UserCommand),
     /// The history is compacted.

@@ -471,10 +471,22 @@ impl Runner {
                 let steering = self.context.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.messages.steering.push_back(steering);
             }
-            Command::Steer(submit) => self.messages.push(submit),
+            Command::Steer(mut submit) => {
+                // It comes when this turn is over, and a form would wait for it for ever.
+                if self.turn.is_running() {
+                    let given = submit.message.clarification_response.take();
+                    self.step(Input::LeaveForm(given));
+                }
+                let turn = self.turn.is_running().then(|| self.log.turn());
+                self.messages.push_said(submit, turn);
+            }
             Command::Cancel => {
                 // Who stops an answer wants to think again: the words go back to where they were written.
-                self.messages.steering.clear();
+                if self.turn.is_running() {
+                    self.messages.drop_said(self.log.turn());
+                } else {
+                    self.messages.steering.clear();
+                }
                 self.messages.is_stopped = self.messages.next.is_some() || !self.is_busy() && self.waits_for_lists();
                 self.step(Input::Cancel);
             }

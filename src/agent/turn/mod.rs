@@ -105,6 +105,8 @@ pub enum Input {
     },
     /// The user's answer to an open question.
     Answer(ClarificationResponse),
+    /// The user says something that is a message of its own: an open form is closed, with the answers that were given to it.
+    LeaveForm(Option<ClarificationResponse>),
     /// A server of tools asks the user something while it works on a call; answered by [`Effect::ServerAnswered`].
     ServerAsks {
         number: u64,
@@ -705,11 +707,9 @@ impl Running {
             Input::Steer { message, parts, mode } => {
                 let given = message.clarification_response.clone();
                 self.steering.push_back(Steered { message, parts, mode });
-                if let Some(response) = given {
-                    self.answer(&response, memory);
-                }
-                self.pass_over_form(memory);
+                self.leave_form(given.as_ref(), memory);
             }
+            Input::LeaveForm(given) => self.leave_form(given.as_ref(), memory),
             Input::Cancel => self.cancel(memory),
             Input::KeepHistory(why) if matches!(self.phase, Phase::Compaction(_)) => self.keep_history(&why, memory),
             Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory),

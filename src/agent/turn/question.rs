@@ -616,9 +616,12 @@ impl Running {
         }
     }
 
-    /// Skips an open question of words because the user sends a message instead. A question about permission stays
-    /// open.
-    pub(super) fn pass_over_form(&mut self, memory: &mut Memory) {
+    /// Closes an open question of words because the user sends a message instead: with the answers that were given to it, else
+    /// as skipped. A question about permission stays open.
+    pub(super) fn leave_form(&mut self, given: Option<&ClarificationResponse>, memory: &mut Memory) {
+        if let Some(given) = given {
+            self.answer(given, memory);
+        }
         let is_form = |it: &&OpenQuestion| match it.purpose {
             Purpose::Form { .. } | Purpose::Server { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
             Purpose::Approve { .. } | Purpose::Mode { .. } => false,

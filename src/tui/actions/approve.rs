@@ -72,15 +72,14 @@ pub fn unseen(app: &mut App, place: DocumentIndex) -> Option<&'static str> {
     let document = app.conversation.transcript.get(place)?;
     let name = (app.conversation.turn_of(place), document.id.clone());
     let item = Item::Document(place);
-    let seen = &app.questions.seen;
-    let rows = if seen.name.as_ref() == Some(&name) {
-        seen.rows
-    } else {
-        // Of one that waits behind the oldest, what is in view counts.
-        app.viewport.pane.rows_in_view(item).map_or(0, |it| it.1 + 1)
+    let (rows, of) = app.questions.seen.get(&name).map_or((0, 0), |it| (it.rows, it.of));
+    // Far from the view it is not laid out.
+    let all = match app.viewport.pane.rows(item) {
+        0 => of,
+        all => all,
     };
     // Nothing was laid out yet, or everything was shown.
-    if rows > 0 && rows >= app.viewport.pane.rows(item) || app.viewport.areas.transcript.height == 0 {
+    if rows > 0 && rows >= all || app.viewport.areas.transcript.height == 0 {
         return None;
     }
     if rows == 0 {
@@ -119,9 +118,16 @@ pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<E
         .conversation
         .transcript
         .index_of_document(turn, &response.document_id);
-    if decided.is_some_and(|it| app.viewport.pane.shows_start(Item::Document(it)))
-        && app.viewport.focus == Focus::Composer
-    {
+    let has_keys = decided.is_some() && decided == app.viewport.question(&app.conversation.transcript);
+    let pane = &app.viewport.pane;
+    let is_shown = decided.map(Item::Document).is_some_and(|it| {
+        if has_keys {
+            pane.rows_in_view(it).is_some()
+        } else {
+            app.viewport.focus == Focus::Composer && pane.shows_start(it)
+        }
+    });
+    if is_shown {
         app.viewport.pane.go_to_end();
     }
     // A form that was brought into view left the end, which is followed again.

@@ -267,7 +267,8 @@ pub const MCP: Action = Action::new("mcp", "mcp", |app, _| {
 /// Keeps the user's answer to the question of trust.
 pub fn decide_trust(answer: TrustAnswer) -> Vec<Effect> {
     vec![ask_for(Query::DecideTrust(answer), |app, reply| match reply {
-        Ok(_) => Vec::new(),
+        // The folder's commands and modes act from now on, or no more.
+        Ok(_) => vec![Effect::Commands],
         Err(why) => app.toast(t!("trust-unsaved", why = why)),
     })]
 }

@@ -38,5 +38,5 @@ pub fn focus_transcript(app: &mut App) {
     app.viewport.focus = Focus::Transcript;
     app.questions.since_ms = app.now_ms;
     app.questions.has_focus = is_waiting;
-    app.with_pane(|pane, context| pane.select(item, context));
+    app.with_pane(|pane, context| pane.select_here(item, context));
 }

@@ -232,6 +232,12 @@ pub fn select(app: &mut App, item: Item) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Moves the focus to an item that is in view, and the view only if the item is cut and there is room for it.
+pub fn select_here(app: &mut App, item: Item) {
+    app.viewport.focus = Focus::Transcript;
+    app.with_pane(|pane, context| pane.select_here(item, context));
+}
+
 fn scroll(app: &mut App, by: isize) -> Vec<Effect> {
     app.with_pane(|pane, context| pane.scroll(by, context));
     Vec::new()

@@ -195,19 +195,22 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         app.composer.field.newline();
         return Vec::new();
     }
-    let text = app.composer.field.text();
-    let text = text.trim();
+    let whole = app.composer.field.text();
+    let text = whole.trim();
     if text.is_empty() {
         // A recording may wait for it.
         let next = app.conversation.about.is_replay.then_some(Effect::Send(Command::Next));
         return next.into_iter().collect();
     }
-    if let Some(line) = text.strip_prefix('!') {
+    // A space before it makes text of it.
+    let is_text = whole.starts_with(' ');
+    if let Some(line) = text.strip_prefix('!').filter(|_| !is_text) {
         let line = line.to_owned();
         return run(app, &line);
     }
+    let command = command_of(text).filter(|_| !is_text);
     // The agent knows the prompts of servers.
-    if let Some((word, rest)) = command_of(text).filter(|it| !it.0.starts_with("mcp__")) {
+    if let Some((word, rest)) = command.filter(|it| !it.0.starts_with("mcp__")) {
         if find_slash(word).is_none()
             && let Some(custom) = app.composer.commands.custom(word)
         {
@@ -380,11 +383,51 @@ pub fn open_with(app: &mut App, text: String) -> Vec<Effect> {
         take_back(app, &[Message::user(text)]);
         return Vec::new();
     }
-    // `sheaf /init` is what was typed there: a command, and never a message because of a slip.
-    if !text.contains('\n') && command_of(text.trim()).is_some() {
-        app.composer.field.set(text.trim());
-        return send(app, SendTime::Now);
+    // It may be a file's text, and nothing runs that nobody has seen.
+    if text.trim_start().starts_with('!') {
+        app.questions.submitted_ms = None;
+        take_back(app, &[Message::user(text.trim())]);
+        return app.toast(t!("action-run-drafted"));
     }
+    // `sheaf /init` is what was typed there: a command, and never a message because of a slip.
+    let word = command_of(text.trim()).map(|it| it.0).filter(|_| !text.contains('\n'));
+    match word {
+        Some(word) if find_slash(word).is_some() => send_line(app, text.trim()),
+        // The agent knows the prompts of servers. What files hold has to be read first.
+        Some(word) if !word.starts_with("mcp__") => vec![Effect::OpenWith(text.trim().to_owned())],
+        Some(_) | None => begin(app, text),
+    }
+}
+
+/// Takes the first line of a program's start, which begins with a slash, once the commands of files are known.
+pub fn open_with_command(app: &mut App, line: String) -> Vec<Effect> {
+    let is_there = command_of(&line).is_some_and(|(word, _)| app.composer.commands.custom(word).is_some());
+    if !is_there || !app.conversation.about.runs {
+        return send_line(app, &line);
+    }
+    app.composer.history.keep(&line);
+    begin(app, line)
+}
+
+/// Sends a line as if it were typed. What is in the draft stays there, behind the line if that cannot be sent.
+fn send_line(app: &mut App, line: &str) -> Vec<Effect> {
+    app.questions.submitted_ms = None;
+    let draft = (!app.composer.field.is_empty()).then(|| app.composer.field.stored());
+    app.composer.field.set(line);
+    let effects = send(app, SendTime::Now);
+    if let Some(draft) = draft {
+        let is_sent = app.composer.field.is_empty();
+        app.composer.field.restore(&draft);
+        app.composer.commands.is_unknown = false;
+        if !is_sent {
+            take_back(app, &[Message::user(line)]);
+        }
+    }
+    effects
+}
+
+/// Opens the conversation with a message that was written before it.
+fn begin(app: &App, text: String) -> Vec<Effect> {
     let message = if app.conversation.about.runs {
         Message::typed_line(text)
     } else {

@@ -172,6 +172,8 @@ pub enum Effect {
     },
     /// Read the commands that the workspace and the user have written.
     Commands,
+    /// The same, for this line, which the program was started with and which may be one of them.
+    OpenWith(String),
     /// A new conversation in the place of this one.
     Begin,
     /// List the stored conversations, for a page that is asked for at this version of the draft.

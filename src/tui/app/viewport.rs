@@ -44,24 +44,30 @@ pub struct TypedRun {
     letters: String,
     /// When the last one was typed, in milliseconds since the Unix epoch.
     at_ms: u64,
+    /// The last one went a step on or back.
+    was_step: bool,
 }
 
 impl TypedRun {
-    /// Adds a letter. A pause before it and a key that is held begin anew.
-    pub fn add(&mut self, event: KeyEvent, now_ms: u64) {
+    /// Adds a letter; `is_step`: it goes a step on or back there. A pause before it and a key that is held begin anew. Two steps
+    /// are no beginning of a message, whatever was typed before them.
+    pub fn add(&mut self, event: KeyEvent, is_step: bool, now_ms: u64) {
         if event.kind == KeyEventKind::Repeat || now_ms.saturating_sub(self.at_ms) >= PAUSE_MS {
             self.clear();
         }
-        if let KeyCode::Char(letter) = event.code
+        if is_step && self.was_step {
+            self.letters.clear();
+        } else if let KeyCode::Char(letter) = event.code
             && event.kind != KeyEventKind::Repeat
         {
             self.letters.push(letter);
         }
-        self.at_ms = now_ms;
+        (self.at_ms, self.was_step) = (now_ms, is_step);
     }
 
     pub fn clear(&mut self) {
         self.letters.clear();
+        self.was_step = false;
     }
 
     /// Removes and returns the letters before the last one.

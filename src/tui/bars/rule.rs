@@ -28,7 +28,7 @@ const LEAST_PHASE: usize = 12;
 /// The state ends at the first of both columns, the rule at the second.
 pub fn spans(
     composer: &Composer,
-    (viewport, seen): (&Viewport, &SeenApproval),
+    (viewport, seen): (&Viewport, Option<&SeenApproval>),
     conversation: &Conversation,
     now_ms: u64,
     (columns, end): (usize, usize),
@@ -70,7 +70,7 @@ pub fn spans(
         right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
     }
     right.push_progress(conversation, columns, now_ms);
-    if seen.left > 0 {
+    if let Some(seen) = seen.filter(|it| it.left > 0) {
         let text = if seen.is_above {
             t!("composer-rest-above", count = seen.left)
         } else {

@@ -67,7 +67,16 @@ impl EffectRunner {
                 files::read_picture(self, workspace, (turn, document), path);
             }
             Effect::MakePicture(order) => files::make_picture(self, order),
-            Effect::Commands => files::commands(self, workspace, app.preferences.settings.trusted.clone()),
+            Effect::Commands => {
+                let trusted = app.preferences.settings.trusted.clone();
+                files::commands(self, workspace, trusted, EffectOutcome::Commands);
+            }
+            Effect::OpenWith(line) => {
+                let trusted = app.preferences.settings.trusted.clone();
+                files::commands(self, workspace, trusted, |commands, modes| {
+                    EffectOutcome::CommandsFor(line, commands, modes)
+                });
+            }
             Effect::NoteSent(text) => history::note(self, workspace, app.now_ms, text),
             Effect::CountUse(name) => history::count_use(self, name),
             Effect::History(draft) => history::recall(self, None, Some(draft)),

@@ -9,12 +9,12 @@ use std::{
 use super::EffectRunner;
 use crate::{
     config::{self, Fingerprint, TrustStore},
-    extensions::{Surroundings, find_modes},
+    extensions::{CustomMode, Surroundings, find_modes},
     os::file,
     protocol::{DocumentId, Turn, UserAction},
     t,
     tui::{
-        custom,
+        custom::{self, Custom},
         image::{self, ImageOrder},
         msg::{EffectOutcome, SavedFile},
         widgets::Citation,
@@ -91,14 +91,19 @@ pub fn make_picture(runner: &EffectRunner, order: ImageOrder) {
     });
 }
 
-/// Finds the commands that files of the user's and of the workspace hold, as far as those may act.
-pub fn commands(runner: &EffectRunner, workspace: PathBuf, trusted: Vec<String>) {
+/// Finds the commands and modes that files of the user's and of the workspace hold, as far as those may act.
+pub fn commands(
+    runner: &EffectRunner,
+    workspace: PathBuf,
+    trusted: Vec<String>,
+    outcome: impl FnOnce(Vec<Custom>, Vec<CustomMode>) -> EffectOutcome + Send + 'static,
+) {
     let paths = runner.paths.clone();
     runner.block(move || {
         let is_whole = config::is_trusted(&trusted, &workspace);
         let said = TrustStore::under(&paths.state).record(&workspace);
         let may_act = |path: &str, print: &Fingerprint| is_whole || said.allows(path, print);
         let (around, _) = Surroundings::of_user(Some(workspace), Some(&paths));
-        EffectOutcome::Commands(custom::find(&around, &may_act), find_modes(&around, &may_act).modes)
+        outcome(custom::find(&around, &may_act), find_modes(&around, &may_act).modes)
     });
 }

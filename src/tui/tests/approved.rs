@@ -400,6 +400,11 @@ fn inline_a_change_is_printed_once_it_has_been_looked_at() {
 
 /// An approval of a command of 40 lines.
 fn long_command() -> Event {
+    long_command_of("ask")
+}
+
+/// The same, with an id of its own.
+fn long_command_of(id: &str) -> Event {
     let command: Vec<_> = (1..=40).map(|it| format!("curl https://host-{it}.example")).collect();
     let options = [
         json!({ "id": "allow_once", "label": "Once" }),
@@ -407,9 +412,9 @@ fn long_command() -> Event {
     ];
     let subject = json!({ "type": "terminal_command", "command": command.join("\n"), "workingDirectory": "/p" });
     start(
-        "ask",
+        id,
         "clarification",
-        json!({ "kind": "approval", "toolCallId": "call_1", "subject": subject,
+        json!({ "kind": "approval", "toolCallId": format!("call_{id}"), "subject": subject,
             "questions": [{ "id": "approval", "text": "Allow it?", "options": options }] }),
     )
 }
@@ -451,12 +456,12 @@ fn a_command_is_allowed_only_once_all_of_it_was_on_the_screen() {
     assert!(presses >= 3, "{presses}");
     desk.keys("<alt+y>");
     assert_eq!(answers(&desk), 1);
-    // Who goes to the card is at its end, and has not seen what lies between.
+    // Who goes to its end has not seen what lies between.
     let mut desk = TestApp::new(80, 16);
     desk.events(begun());
     desk.events([long_command()]);
     desk.picture();
-    desk.keys("<tab>");
+    desk.keys("<tab><end>");
     desk.later(1000);
     assert!(desk.shows("host-40.example"), "{}", desk.picture());
     desk.keys("y");
@@ -500,16 +505,20 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
         "{footer}"
     );
     // The card is shown to its end: what was not seen is above.
-    desk.keys("<tab>");
+    desk.keys("<tab><end>");
     assert!(
         desk.shows("more rows ↑") && !desk.shows("more rows ↓"),
         "{}",
         desk.picture()
     );
     let is_answered = |desk: &TestApp| desk.sent().iter().any(|it| matches!(it, Command::Answer { .. }));
-    let mut left = desk.app.questions.seen.left;
+    let seen = |desk: &TestApp| {
+        let seen = desk.app.questions.seen.values().next();
+        seen.map_or((0, 0), |it| (it.rows, it.left))
+    };
+    let (_, mut left) = seen(&desk);
     while left > 0 {
-        let (from, rows) = (desk.app.questions.seen.rows, left);
+        let (from, rows) = seen(&desk);
         desk.later(1000);
         desk.keys("y");
         assert!(!is_answered(&desk), "{left} rows were not read");
@@ -522,13 +531,138 @@ fn the_rest_of_an_approval_is_where_the_arrow_points() {
             first.is_some_and(|it| it <= from),
             "nothing is skipped: {first:?} {from}"
         );
-        left = desk.app.questions.seen.left;
+        left = seen(&desk).1;
         assert!(left < rows, "each press shows more");
     }
     // The end was seen at first: it is not asked for again.
     desk.later(1000);
     desk.keys("y");
     assert!(is_answered(&desk), "{}", desk.picture());
+}
+
+/// The card is read from its first row on; the keys go there, and the view stays.
+#[test]
+fn going_to_a_tall_approval_leaves_it_where_it_is() {
+    for (width, height) in [(60, 16), (90, 16), (100, 24), (52, 12)] {
+        let mut desk = TestApp::new(width, height);
+        desk.events(begun());
+        desk.events([long_command()]);
+        desk.later(1000);
+        assert!(desk.shows("host-1.example"), "{}", desk.picture());
+        for way in ["<tab>", "<esc><up>", "<esc><enter>"] {
+            desk.keys(way);
+            desk.later(1000);
+            assert!(
+                desk.shows("host-1.example") && desk.shows("rows more ↓"),
+                "{way}\n{}",
+                desk.picture()
+            );
+        }
+        // From there `y` leads to the rest, and only then it allows.
+        for _ in 0..60 {
+            if !desk.shows("rows more") {
+                break;
+            }
+            assert!(desk.sent().is_empty(), "{}", desk.picture());
+            desk.keys("y");
+            desk.later(1000);
+        }
+        assert!(desk.shows("host-40.example"), "{}", desk.picture());
+        desk.keys("y");
+        assert!(
+            matches!(desk.sent().as_slice(), [Command::Answer { .. }]),
+            "{}",
+            desk.picture()
+        );
+    }
+    // What comes after a no is followed.
+    let mut desk = TestApp::new(80, 16);
+    desk.events(begun());
+    desk.events([long_command()]);
+    desk.later(1000);
+    desk.keys("<tab>");
+    desk.later(1000);
+    desk.keys("n");
+    desk.events([answered("ask", "reject_once", None)]);
+    let text: Vec<_> = (1..=60).map(|it| format!("line {it}")).collect();
+    desk.events([start("t", "text", json!({})), delta("t", &text.join("\n\n"))]);
+    assert!(desk.shows("line 60"), "{}", desk.picture());
+}
+
+/// What waits behind the oldest one is no less read before it is allowed.
+#[test]
+fn each_of_several_approvals_is_allowed_only_once_all_of_it_was_on_the_screen() {
+    let mut desk = TestApp::new(90, 16);
+    desk.events(begun());
+    desk.events(["a", "b", "c"].map(long_command_of));
+    desk.later(1000);
+    desk.keys("<tab><end>");
+    assert!(desk.shows("host-40.example"), "{}", desk.picture());
+    super::clicking::click(&mut desk, "host-38.example");
+    desk.later(1000);
+    desk.keys("y");
+    assert!(
+        desk.sent().is_empty(),
+        "its first rows were never shown\n{}",
+        desk.picture()
+    );
+    assert!(desk.shows("host-1.example"), "{}", desk.picture());
+    let mut presses = 0;
+    while desk.sent().is_empty() {
+        assert!(presses < 40, "{}", desk.picture());
+        presses += 1;
+        desk.later(1000);
+        desk.keys("y");
+    }
+    assert!(presses >= 3, "{presses}");
+    let sent = desk.sent();
+    let [Command::Answer { response, .. }] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(response.document_id.as_str(), "c");
+    // The end of one is seen as well as its beginning, and what was seen of one is not seen of another.
+    desk.later(1000);
+    desk.keys("<alt+y>");
+    assert_eq!(desk.sent().len(), 1, "{}", desk.picture());
+}
+
+/// Rows of one layout are no rows of another one.
+#[test]
+fn what_was_seen_in_another_width_is_not_taken_for_what_stands_there_now() {
+    let is_allowed = |desk: &TestApp| desk.sent().iter().any(|it| matches!(it, Command::Answer { .. }));
+    let long = |desk: &mut TestApp| {
+        let lines: Vec<_> = (1..=14).map(|it| format!("echo {it} {}", "word ".repeat(30))).collect();
+        let options = json!([{ "id": "allow_once", "label": "Once" }, { "id": "reject_once", "label": "No" }]);
+        let subject = json!({ "type": "terminal_command", "command": lines.join("\n"), "workingDirectory": "/p" });
+        desk.events(begun());
+        desk.events([start(
+            "ask",
+            "clarification",
+            json!({ "kind": "approval", "toolCallId": "call_1", "subject": subject,
+                "questions": [{ "id": "approval", "text": "Allow it?", "options": options }] }),
+        )]);
+        desk.later(1000);
+    };
+    // Half of many rows is not all of few.
+    let mut desk = TestApp::new(50, 60);
+    long(&mut desk);
+    assert!(desk.shows("echo 1 ") && !desk.shows("echo 14 "), "{}", desk.picture());
+    desk.resize(180, 16);
+    assert!(!desk.shows("echo 14 "), "{}", desk.picture());
+    desk.keys("<alt+y>");
+    assert!(!is_allowed(&desk), "its end was never shown\n{}", desk.picture());
+    // Who has read all of it has read it at every width.
+    let mut desk = TestApp::new(180, 24);
+    long(&mut desk);
+    while desk.shows("rows more") {
+        desk.later(1000);
+        desk.keys("<alt+y>");
+    }
+    assert!(!is_allowed(&desk), "{}", desk.picture());
+    desk.resize(50, 12);
+    desk.later(1000);
+    desk.keys("<alt+y>");
+    assert!(is_allowed(&desk), "{}", desk.picture());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::protocol::{
     ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked, Turn,
 };
 
-fn click(app: &mut TestApp, text: &str) {
+pub(super) fn click(app: &mut TestApp, text: &str) {
     click_at(app, place_of(app, text));
 }
 
@@ -648,6 +648,27 @@ fn a_message_after_a_stop_is_the_next_one_and_not_in_the_draft() {
         "what was said before the stop comes back"
     );
     assert!(app.app.composer.said.is_empty());
+}
+
+/// Turns of another conversation have the same numbers.
+#[test]
+fn what_was_stopped_in_one_conversation_is_not_stopped_in_the_next() {
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    begun(&mut app);
+    app.keys("<esc>");
+    let next = TestApp::new(80, 24);
+    let mut link = std::sync::Arc::clone(&next.front.link);
+    app.take(Msg::Switch(std::sync::Arc::clone(&link) as _));
+    app.app.conversation.about.hears = true;
+    std::mem::swap(&mut app.front.link, &mut link);
+    begun(&mut app);
+    app.keys("steer now<enter>");
+    let sent = app.sent();
+    assert!(
+        matches!(&sent[..], [Command::Steer(it)] if it.message.content == "steer now"),
+        "{sent:?}"
+    );
 }
 
 #[test]

@@ -2,15 +2,18 @@
 
 use serde_json::json;
 
-use super::super::{
-    custom::Custom,
-    msg::{EffectOutcome, Msg},
-    test_app::*,
+use super::{
+    super::{
+        custom::Custom,
+        msg::{EffectOutcome, Msg},
+        test_app::*,
+    },
+    clicking::click,
 };
 use crate::{
     extensions::{CommandFile, CustomMode},
     protocol::{Command, Done, Event, Message, Mode, ModelOffer, ModelOffers, PASTES, Query, Reply},
-    tui::app::Effect,
+    tui::{actions::writing::open_with, app::Effect},
 };
 
 fn custom(name: &str, text: &str) -> Custom {
@@ -387,6 +390,119 @@ fn an_unknown_command_costs_no_words() {
         desk.app.composer.field.text(),
         "/thei fix the tests",
         "it can be recalled"
+    );
+    // So does whoever clicks into it.
+    desk.keys("<enter>");
+    click(&mut desk, "hei fix");
+    desk.keys("r");
+    assert_eq!(desk.app.composer.field.text(), "/trhei fix the tests");
+}
+
+/// The first line of a program's start, once the commands of files are known; `typed` is written meanwhile.
+fn opened(line: &str, typed: &str) -> TestApp {
+    let mut desk = TestApp::new(100, 24);
+    let effects = open_with(&mut desk.app, line.to_owned());
+    assert_eq!(effects, [Effect::OpenWith(line.to_owned())]);
+    desk.keys(typed);
+    desk.take(Msg::Done(EffectOutcome::CommandsFor(
+        line.to_owned(),
+        vec![custom("fixit", "Mend it: $ARGUMENTS")],
+        Vec::new(),
+    )));
+    desk
+}
+
+#[test]
+fn a_line_that_the_program_is_started_with_is_a_command_or_said_to_be_none() {
+    for typed in ["", "typed meanwhile"] {
+        let desk = opened("/fixit the cart", typed);
+        let sent = desk.sent();
+        let [Command::Begin(submit)] = &sent[..] else {
+            panic!("{sent:?}")
+        };
+        assert_eq!(submit.message.command(), Some(("fixit", "the cart")));
+        assert_eq!(desk.app.composer.field.text(), typed);
+    }
+    let mut desk = opened("/fixti the cart", "");
+    assert!(
+        desk.sent().is_empty() && desk.shows("unknown command /fixti (did you mean /fixit?)"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("x");
+    assert_eq!(desk.app.composer.field.text(), "x");
+    let mut desk = opened("/fixti the cart", "typed meanwhile");
+    assert!(
+        desk.sent().is_empty() && desk.shows("unknown command /fixti"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("!");
+    assert_eq!(desk.app.composer.field.text().matches("typed meanwhile").count(), 1);
+    assert!(desk.shows("/fixti the cart"), "{}", desk.picture());
+    // The program's own need no files; what the agent knows is the agent's; a path is no command.
+    let mut desk = TestApp::new(100, 24);
+    for (line, is_sent) in [
+        ("/mode plan", false),
+        ("/mcp__time__now", true),
+        ("/etc/hosts is odd", true),
+    ] {
+        let effects = open_with(&mut desk.app, line.to_owned());
+        let begins = |it: &Effect| matches!(it, Effect::Send(Command::Begin(it)) if it.message.content == line);
+        assert_eq!(effects.iter().any(begins), is_sent, "{line}: {effects:?}");
+        assert!(!effects.contains(&Effect::OpenWith(line.to_owned())), "{line}");
+    }
+    assert_eq!(desk.app.composer.mode, Mode::Plan);
+}
+
+#[test]
+fn what_the_program_would_run_at_its_start_waits_in_the_draft() {
+    let mut desk = TestApp::new(100, 24);
+    let effects = open_with(&mut desk.app, "!make clean".to_owned());
+    desk.draw();
+    assert!(effects.is_empty() && desk.sent().is_empty());
+    assert!(
+        desk.shows("!make clean") && desk.shows("enter runs"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<enter>");
+    assert!(matches!(desk.sent().as_slice(), [Command::Run { line, .. }] if line == "make clean"));
+    // Where nobody sees a draft, it is not the beginning of the next line, and an empty one sends it.
+    for line in ["hello", ""] {
+        let mut desk = TestApp::new(100, 24);
+        open_with(&mut desk.app, "!make clean".to_owned());
+        desk.take(Msg::Line(line.to_owned()));
+        let sent = desk.sent();
+        match sent.as_slice() {
+            [Command::Submit(it)] => assert_eq!(it.message.content, line),
+            [Command::Run { line: run, .. }] => assert!(line.is_empty() && run == "make clean"),
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_space_before_a_slash_or_an_exclamation_mark_sends_it_as_text() {
+    let mut desk = TestApp::new(100, 24);
+    desk.keys("/frobnicate it<enter>");
+    assert!(
+        desk.sent().is_empty() && desk.shows("a space before the slash sends it as text"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<home> <enter>");
+    let sent = desk.sent();
+    assert!(
+        matches!(sent.as_slice(), [Command::Submit(it)] if it.message.content == "/frobnicate it"),
+        "{sent:?}"
+    );
+    let mut desk = TestApp::new(100, 24);
+    desk.keys(" !important<enter>");
+    let sent = desk.sent();
+    assert!(
+        matches!(sent.as_slice(), [Command::Submit(it)] if it.message.content == "!important"),
+        "{sent:?}"
     );
 }
 

@@ -582,6 +582,51 @@ fn letters_that_moved_about_are_no_beginning_of_a_message() {
     }
 }
 
+/// Keys that move are pressed several times; no word begins like that.
+#[test]
+fn keys_that_moved_step_by_step_are_no_beginning_of_a_message() {
+    for (keys, draft) in [
+        ("jjx", "x"),
+        ("kkjjknew words", "new words"),
+        ("jjand so", "and so"),
+        ("just so", "just so"),
+        ("keep it", "keep it"),
+        ("see", "see"),
+        ("nny", "nny"),
+    ] {
+        let mut app = TestApp::new(100, 30);
+        app.exchange("go", &["one", "two", "three"]);
+        app.keys("<tab>");
+        app.later(1000);
+        app.keys(keys);
+        // The last letter of all that means something there is still a command.
+        app.keys("!");
+        assert_eq!(app.app.composer.field.text(), format!("{draft}!"), "{keys}");
+    }
+}
+
+/// With a draft, whoever goes to the transcript is reading: the draft stays as it was written.
+#[test]
+fn letters_that_acted_in_the_transcript_do_not_get_into_a_draft() {
+    let mut app = TestApp::new(100, 30);
+    app.exchange("go", &["one", "two", "three"]);
+    app.keys("my draft<tab>");
+    app.later(1000);
+    app.keys("jx");
+    assert_eq!(app.app.composer.field.text(), "my draftx");
+    // In Vim's normal mode the letter that goes to the draft is a command there.
+    let mut app = TestApp::new(100, 30);
+    app.exchange("go", &["one", "two", "three"]);
+    app.keys("/vim<enter>imy draft<esc><tab>");
+    app.later(1000);
+    app.keys("jjkkx");
+    assert_eq!(app.app.composer.field.text(), "imy draf");
+    app.keys("<tab>");
+    app.later(1000);
+    app.keys("jkAt");
+    assert_eq!(app.app.composer.field.text(), "imy draft");
+}
+
 #[test]
 fn no_letter_alone_sends_a_message_again_or_deletes_a_todo() {
     let error = STATES.iter().find(|it| it.name == "error with retry").expect("a state");
@@ -670,6 +715,9 @@ fn the_way_to_the_page_of_trust_is_not_printed_on_it() {
         "{}",
         app.picture()
     );
+    // What the folder's commands are now is read anew.
+    app.reply_to(|it| matches!(it, Query::DecideTrust(_)), Reply::Accepted);
+    assert_eq!(app.front.effects.last(), Some(&Effect::Commands));
 }
 
 /// The names of types that implement `Overlay`, and the variants of the purposes of a question, from the source.

@@ -180,7 +180,12 @@ const TARGETS: &[KeyTarget] = &[
                 return Some(Vec::new());
             }
             begin_draft(app);
-            None
+            // In Vim's normal mode it is a command there.
+            let is_taken = app.composer.field.vim_key(event);
+            is_taken.then(|| {
+                app.composer.history.at = None;
+                Vec::new()
+            })
         },
     },
     // What was sent before.
@@ -207,7 +212,8 @@ pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
     if app.viewport.focus == Focus::Transcript && is_text(event) {
-        app.viewport.typed.add(event, app.now_ms);
+        let is_step = action_of(app, event).is_some_and(|it| matches!(it.name, "next" | "previous"));
+        app.viewport.typed.add(event, is_step, app.now_ms);
     } else {
         app.viewport.typed.clear();
     }
@@ -273,10 +279,14 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// Moves the focus to the draft for a letter that belongs there. The letters that were typed before it in the transcript go with it.
+/// Moves the focus to the draft for a letter that belongs there. The letters that were typed before it in the transcript go with it
+/// to an empty draft; somebody with a draft, or in Vim's normal mode, was reading.
 fn begin_draft(app: &mut App) {
     let before = app.viewport.typed.take_before_last();
     focus_composer(app);
+    if !app.composer.field.is_empty() || app.composer.field.vim_mode() == Some(vim::Mode::Normal) {
+        return;
+    }
     for letter in before.chars() {
         app.composer.field.key(KeyCode::Char(letter).into());
     }
@@ -393,8 +403,14 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
 /// Adds a line that was typed without a screen to the draft, and sends that unless the line goes on.
 pub(super) fn line(app: &mut App, line: &str) -> Vec<Effect> {
     app.viewport.focus = Focus::Composer;
+    // Only a line that goes on is one with the next; what else may be left in the draft nobody sees, and Enter alone sends it.
     let draft = app.composer.field.text();
-    app.composer.field.set(&format!("{draft}{line}"));
+    let begun = if line.is_empty() || draft.ends_with('\n') {
+        draft
+    } else {
+        String::new()
+    };
+    app.composer.field.set(&format!("{begun}{line}"));
     let mut effects = command::look(app);
     app.composer.commands.list = None;
     effects.extend((actions::SEND.run)(app, ""));

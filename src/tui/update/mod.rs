@@ -11,7 +11,7 @@ use ratatui::layout::Position;
 
 use super::{
     actions,
-    app::{App, Effect, Focus, Questions, backfill, inline},
+    app::{AnswerFacts, App, Effect, Focus, Questions, backfill, inline},
     msg::Msg,
     overlays::Sessions,
     terminal::{ImageProtocol, Input, Reply},
@@ -173,7 +173,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.composer.model = None;
     app.conversation.is_unstored = false;
     app.conversation.side_answer = None;
-    (app.conversation.answer.restricted, app.conversation.answer.model) = (None, None);
+    app.conversation.answer = AnswerFacts::default();
     app.viewport.focus = Focus::Composer;
     // The page may have been read while this conversation was being opened.
     let is_listed = app.overlays.find::<Sessions>(|_| true).is_some();

@@ -120,6 +120,8 @@ fn point_in_draft(app: &mut App, x: u16, y: u16, selecting: bool) {
     let area = app.viewport.areas.composer;
     app.terminal.clicks.in_draft = selecting || area.rows().any(|it| it.y == y);
     if app.terminal.clicks.in_draft {
+        // Who clicks there goes on with the line.
+        app.composer.commands.is_unknown = false;
         let y = y.saturating_sub(area.y).min(area.height.saturating_sub(1));
         let x = x.saturating_sub(DRAFT as u16);
         app.composer.field.point(x, y, area.height, selecting);
@@ -249,10 +251,8 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     let row = shown.as_ref().and_then(|it| app.viewport.pane.row(it));
     let key = row.and_then(|(row, _)| key_at(&row.spans, column)).map(str::to_owned);
     // Keys that decide are dropped for a moment after a card appeared, not after it was clicked.
-    let since_ms = app.questions.since_ms;
     if !was_here {
-        actions::reading::select(app, item);
-        app.questions.since_ms = since_ms;
+        actions::reading::select_here(app, item);
     }
     if !app.terminal.clicks.is_arrival() {
         let chosen = shown.and_then(|it| click_in_form(app, &it));

@@ -50,6 +50,10 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             app.terminal.images.take(turn, document, data);
         }
         EffectOutcome::Commands(commands, modes) => command::found(app, commands, modes),
+        EffectOutcome::CommandsFor(line, commands, modes) => {
+            command::found(app, commands, modes);
+            return actions::writing::open_with_command(app, line);
+        }
         EffectOutcome::ExportProposed { path, draft } => {
             return app.open_late(draft, actions::conversation::export_prompt(&path));
         }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::RangeInclusive};
 
 use super::{
     DocumentKind, Key, Leaf, RenderContext, approval, form,
-    form::{AnswerWords, Form, Row, is_approval, spoken},
+    form::{AnswerWords, Form, Row, is_approval_card, spoken},
     heading::{Facts, KEYS_GAP, Weight, being_typed, first_line, gap, heading, key, keys_rows, line, sign, titled},
 };
 use crate::{
@@ -28,7 +28,7 @@ const KEY: usize = 3;
 impl DocumentKind for Clarification<'_> {
     fn whole(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
         let form = form(document, context);
-        if is_approval(self) {
+        if is_approval_card(self) {
             return approval::leaf(self, document, context, form);
         }
         let mut facts = Facts::default();
@@ -47,13 +47,13 @@ impl DocumentKind for Clarification<'_> {
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
         let form = form(document, context);
         let mut facts = Facts::default();
-        let (state, role) = if is_approval(self) {
+        let (state, role) = if is_approval_card(self) {
             approval::verdict(self, approval::subject(self, document).as_ref(), document, form)
         } else {
             state(self, document, form)
         };
         facts.word(Weight::Heavy, state, role);
-        let row = if is_approval(self) {
+        let row = if is_approval_card(self) {
             let title = Span::new(approval::title(self, document), Role::Text);
             heading(t!("approval-allow"), &[title], facts, context.width)
         } else {
@@ -63,7 +63,7 @@ impl DocumentKind for Clarification<'_> {
     }
 
     fn summary(&self, document: &Document) -> Sanitized {
-        if is_approval(self) {
+        if is_approval_card(self) {
             Sanitized::line(&format!("{} {}", t!("approval-allow"), approval::title(self, document)))
         } else {
             title(self)
@@ -73,7 +73,7 @@ impl DocumentKind for Clarification<'_> {
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         let form = form(document, context);
         key.form = form.map_or(0, |it| 1 + it.version);
-        if is_approval(self) {
+        if is_approval_card(self) {
             key.context = context.context;
         }
         key.selected = context.selected && form.is_some();
@@ -81,7 +81,14 @@ impl DocumentKind for Clarification<'_> {
 }
 
 fn glyph(view: &Clarification<'_>) -> Span {
-    sign("?", if is_approval(view) { Role::Waiting } else { Role::Link })
+    sign(
+        "?",
+        if is_approval_card(view) {
+            Role::Waiting
+        } else {
+            Role::Link
+        },
+    )
 }
 
 /// The text that leads to the questions; without one the only question, or how many there are.

@@ -9,7 +9,12 @@ use super::{
 };
 use crate::{
     locale,
-    protocol::{Document, document::Error, tool_label},
+    protocol::{
+        Document,
+        document::Error,
+        sentence::{self, Sentence},
+        tool_label,
+    },
     t,
     text::{Role, Sanitized, Span, StyledLine, width::width, wrap::wrap},
 };
@@ -71,17 +76,28 @@ const REASONS: &[(&str, &str)] = &[
 /// Bytes of details up to which they are words for a person, and no output.
 const MOST_SAID: usize = 1000;
 
-/// Returns in a few words why a tool failed. `None` for codes that say less than the tool itself.
-pub(super) fn reason(code: &str) -> Option<Sanitized> {
+/// Returns in a few words why a tool failed, by the code and the message of the failure. `None` for codes that say less than the
+/// tool itself.
+pub(super) fn reason(code: &str, message: &str) -> Option<Sanitized> {
+    if is_not_offered(message) {
+        return Some(Sanitized::literal(t!("reason-tool-not-offered")));
+    }
     let (_, id) = REASONS.iter().find(|it| it.0 == code)?;
     Some(Sanitized::literal(locale::text(id)))
+}
+
+/// Returns true if a tool was refused because the model was not told of it, which no mode changes.
+fn is_not_offered(message: &str) -> bool {
+    let said = Sentence::find(message.lines().next().unwrap_or_default());
+    said.is_some_and(|it| it.0.message == sentence::NOT_OFFERED.message)
 }
 
 /// Returns in one line why an action failed. `None` if it did not, or an error document says it.
 pub(super) fn failure(document: &Document) -> Option<Sanitized> {
     let failure = document.metadata.get("failure")?;
     let text = |name: &str| failure.get(name).and_then(Value::as_str).unwrap_or_default();
-    Some(reason(text("errorCode")).unwrap_or_else(|| first_line(text("message"))))
+    let message = text("message");
+    Some(reason(text("errorCode"), message).unwrap_or_else(|| first_line(message)))
 }
 
 /// The words that the model was told of a failure.
@@ -102,7 +118,7 @@ pub(super) fn failure_rows(document: &Document, columns: usize) -> Vec<StyledLin
 
 /// Returns true for an error of a tool that is usually shown as its reason only.
 pub fn error_leaves_out(error: &Error<'_>) -> bool {
-    error.is_of_tool() && reason(error.code).is_some()
+    error.is_of_tool() && reason(error.code, error.content).is_some()
 }
 
 /// Returns true if a retry can help after an error with this code.
@@ -114,7 +130,7 @@ impl DocumentKind for Error<'_> {
     fn whole(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
         if context.fold != Fold::Full
             && self.is_of_tool()
-            && let Some(reason) = reason(self.code)
+            && let Some(reason) = reason(self.code, self.content)
         {
             let title = [Span::new(reason, Role::Text)];
             let head = heading(t!("error-word"), &title, facts(self), context.width);
@@ -214,6 +230,7 @@ pub(super) fn retry_key(context: &RenderContext<'_>) -> Vec<Span> {
 fn next_step(said: Vec<Span>, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
     // What our own agent and links report ends with what to do.
     let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();
+    let says_it_itself = says_it_itself || is_not_offered(error.content);
     let step = STEPS.iter().find(|(name, _, _)| *name == error.code && !says_it_itself);
     let mut spans = said;
     if let Some((_, step, _)) = step.filter(|(_, step, _)| !step.is_empty()) {

@@ -119,7 +119,7 @@ impl Form {
             return Outcome::Ignored;
         }
         self.prepare(view);
-        let outcome = match view.questions.first().filter(|_| is_approval(view)) {
+        let outcome = match view.questions.first().filter(|_| is_approval_card(view)) {
             Some(question) => self.approval_key(key, question),
             None => self.question_key(key, view),
         };
@@ -131,7 +131,7 @@ impl Form {
 
     /// Makes a field for each question, with the first row marked.
     fn prepare(&mut self, view: &Clarification<'_>) {
-        let mark = (!is_approval(view)).then_some(0);
+        let mark = (!is_approval_card(view)).then_some(0);
         let field = Field {
             mark,
             ..Field::default()
@@ -143,7 +143,7 @@ impl Form {
     /// Inserts text from the clipboard into the answer that is typed; false if the question takes none.
     pub fn paste(&mut self, text: &str, view: &Clarification<'_>) -> bool {
         self.prepare(view);
-        if let Some(question) = view.questions.get(self.current).filter(|_| !is_approval(view)) {
+        if let Some(question) = view.questions.get(self.current).filter(|_| !is_approval_card(view)) {
             self.mark_row(Row::Text, question);
         }
         let current = self.current;
@@ -171,7 +171,7 @@ impl Form {
     /// The marked row of the current question; of an approval `None` until one is marked.
     pub(super) fn row(&self, view: &Clarification<'_>) -> Option<Row> {
         let question = view.questions.get(self.current)?;
-        let first = (!is_approval(view)).then_some(0);
+        let first = (!is_approval_card(view)).then_some(0);
         let mark = self.fields.get(self.current).map_or(first, |it| it.mark)?;
         rows(question).get(mark).copied()
     }
@@ -224,7 +224,7 @@ impl Form {
     /// `None` if there are none.
     pub fn given(&self, view: &Clarification<'_>) -> Option<ClarificationResponse> {
         let given = |(at, it): (usize, &Question<'_>)| {
-            let last = || self.unconfirmed(at, it).filter(|_| !is_approval(view));
+            let last = || self.unconfirmed(at, it).filter(|_| !is_approval_card(view));
             self.answer(at, it).or_else(last)
         };
         let answers: Vec<_> = view.questions.iter().enumerate().filter_map(given).collect();
@@ -355,7 +355,7 @@ impl Form {
     /// Handles a click on row `at` of the current question: marks it, or has the effect of Enter where it is marked already.
     pub fn click(&mut self, at: usize, view: &Clarification<'_>) -> Outcome {
         self.prepare(view);
-        let question = view.questions.get(self.current).filter(|_| !is_approval(view));
+        let question = view.questions.get(self.current).filter(|_| !is_approval_card(view));
         let Some((question, row)) = question.and_then(|it| Some((it, *rows(it).get(at)?))) else {
             return Outcome::Ignored;
         };
@@ -529,7 +529,7 @@ impl Grant {
 }
 
 /// An approval that looks like one; with several questions it is a form like any other.
-pub(super) fn is_approval(view: &Clarification<'_>) -> bool {
+pub(super) fn is_approval_card(view: &Clarification<'_>) -> bool {
     view.kind == QuestionKind::Approval && view.questions.len() == 1
 }
 

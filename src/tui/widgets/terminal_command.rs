@@ -397,6 +397,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_model_is_not_offered_is_not_about_the_mode() {
+        let message = "`run_terminal_cmd` is not offered to this model";
+        let failure = json!({ "errorCode": "TOOL_FORBIDDEN_IN_MODE", "message": message });
+        let refused = ran(json!({ "state": "cancelled", "failure": failure, "output": "" }));
+        let shown = picture(&refused, &look(80));
+        assert!(shown.contains("✗ not offered to this model"), "{shown}");
+        let details = "Go on without it.";
+        let error = closed(
+            "error",
+            Some(message),
+            json!({ "errorCode": "TOOL_FORBIDDEN_IN_MODE", "source": "run_terminal_cmd", "details": details }),
+        );
+        for fold in [Fold::Usual, Fold::Full] {
+            let shown = picture(&error, &RenderContext { fold, ..look(80) });
+            assert!(
+                shown.contains("not offered to this model") && !shown.contains("shift+tab"),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
     fn blank_lines_at_the_end_of_what_is_over_are_not_shown() {
         let over = |output: &str| picture(&ran(json!({ "exitCode": 0, "output": output })), &look(60));
         assert_eq!(over("one\n\ntwo\n\n  \n\n"), over("one\n\ntwo\n"));

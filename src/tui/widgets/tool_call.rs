@@ -504,7 +504,7 @@ fn reason(data: &Value) -> Option<Sanitized> {
         let line = first_line(text);
         return (!line.is_empty()).then_some(line);
     };
-    let said = error::reason(code).unwrap_or_else(|| first_line(rest));
+    let said = error::reason(code, rest).unwrap_or_else(|| first_line(rest));
     (!said.is_empty()).then_some(said)
 }
 

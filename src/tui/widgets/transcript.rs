@@ -934,6 +934,18 @@ impl Pane {
         }
     }
 
+    /// Selects an item. One of which a good part is in view, and that is higher than the view, stays as it stands; any other one is
+    /// brought into view.
+    pub fn select_here(&mut self, item: Item, context: &TranscriptContext<'_>) {
+        let shown = self.rows_in_view(item).map_or(0, |(first, last)| last + 1 - first);
+        let is_high = self.rows(item) > self.size.height;
+        if !is_high || shown * 2 < self.size.height || self.follow == Following::End {
+            return self.select(item, context);
+        }
+        self.selected = Some(item);
+        self.follow = Following::Pinned;
+    }
+
     /// The next item from the selected one for which `wanted` holds; from the view's end when nothing is selected.
     pub fn find(&self, forward: bool, wanted: impl Fn(Item) -> bool) -> Option<Item> {
         let from = self.selected.and_then(|it| self.items.iter().position(|at| *at == it));

@@ -76,6 +76,79 @@ async fn what_is_said_meanwhile_joins_the_answer_or_waits_for_its_own() {
     stage.check("steering").await;
 }
 
+/// A message that is worked out first cannot join an answer. A form that waits would keep it back for ever.
+#[tokio::test]
+async fn a_form_does_not_wait_for_a_message_that_waits_for_it() {
+    let form = json!({ "title": "t", "questions": [{ "id": "q", "prompt": "p", "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "Bee" }] }] });
+    for is_answered in [false, true] {
+        let script = once(vec![call("1", "ask", &form)]);
+        let (_outside, _root, mut stage) = stage(&script);
+        stage.say("go", Mode::Agent);
+        stage
+            .until("the question", |it| it.transcript.open_question().is_some())
+            .await;
+        let place = stage.transcript.open_question().expect("it is open");
+        let given = ClarificationResponse {
+            document_id: stage.transcript.get(place).expect("the form").id.clone(),
+            outcome: Dealt::Answered,
+            answers: vec![QuestionAnswer {
+                question_id: "q".to_owned(),
+                selected_option_ids: vec!["b".to_owned()],
+                free_text: None,
+                hunks: Vec::new(),
+            }],
+            reason: None,
+        };
+        let mut message = Message::invoking("/way do it my way", "way", "do it my way");
+        message.clarification_response = is_answered.then_some(given);
+        stage.send(Command::Steer(Submit {
+            message,
+            mode: Mode::Agent,
+            model: None,
+        }));
+        stage.done(2).await;
+        let asked = script.asked();
+        assert_eq!(asked.len(), 3);
+        let told = |at: usize| format!("{:?}", asked[at].messages.last());
+        assert_eq!(told(1).contains("Bee"), is_answered, "{}", told(1));
+        assert!(!told(1).contains("my way") && told(2).contains("my way"), "{}", told(2));
+        let said = stage.transcript.exchanges[1].message.as_ref().expect("the message");
+        assert!(said.clarification_response.is_none(), "it was answered before");
+        stage.check("a form and a message").await;
+    }
+}
+
+/// Whoever stops an answer has back what was said to it, and no turn comes of it.
+#[tokio::test]
+async fn what_was_said_to_an_answer_that_is_stopped_opens_no_turn() {
+    let (_outside, _root, mut stage) = stage(&Script::new(|_, _| ok()));
+    let message = |message: Message| Submit {
+        message,
+        mode: Mode::Agent,
+        model: None,
+    };
+    stage.send(Command::Run {
+        submit: message(Message::user("! sleep 30")),
+        line: "sleep 30".to_owned(),
+        is_shown: true,
+    });
+    stage
+        .until("the command", |it| it.has_open(&Kind::TerminalCommand))
+        .await;
+    stage.send(Command::Steer(message(Message::user("more words"))));
+    stage.send(Command::Submit(message(Message::user("a turn of its own"))));
+    stage.send(Command::Cancel);
+    stage.done(2).await;
+    // Said to an answer that is over, it is a message.
+    stage.send(Command::Steer(message(Message::user("too late"))));
+    stage.done(3).await;
+    stage.say("the end", Mode::Agent);
+    stage.done(4).await;
+    let heard = stage.transcript.exchanges.iter().filter_map(|it| it.message.as_ref());
+    let heard: Vec<&str> = heard.map(|it| it.content.as_str()).collect();
+    assert_eq!(heard, ["! sleep 30", "a turn of its own", "too late", "the end"]);
+}
+
 #[tokio::test]
 async fn what_is_said_while_room_is_made_is_answered_afterwards() {
     let folder = tempfile::tempdir().expect("a folder");

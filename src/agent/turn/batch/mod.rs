@@ -24,7 +24,7 @@ use crate::{
         tool_selection,
     },
     models::{Call, CallResult},
-    protocol::{DocumentId, FinishReason, HunkAnswer, Kind, NotOffered, Outcome as Dealt, Status},
+    protocol::{DocumentId, FinishReason, HunkAnswer, Kind, NotOffered, Outcome as Dealt, Status, sentence},
     tools::{Access, Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked, run_terminal_cmd},
 };
 
@@ -268,13 +268,17 @@ impl Running {
             };
             return Err(Fault::new("TOOL_UNKNOWN", message).hint(next));
         };
-        if let Some(fault) = self.forbidden(tool) {
-            return Err(fault);
-        }
         if let Some(fault) = self.absent(tool) {
             return Err(fault);
         }
-        if there.is_none() || !tool_selection::is_in_scope(&self.setup.settings, tool, self.mode) {
+        if there.is_none() {
+            let message = sentence::NOT_OFFERED.with(&tool.name);
+            return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message).hint("Go on without it."));
+        }
+        if let Some(fault) = self.forbidden(tool) {
+            return Err(fault);
+        }
+        if !tool_selection::is_in_scope(&self.setup.settings, tool, self.mode) {
             let message = format!("`{}` is switched off here (mode: {})", tool.name, self.mode);
             return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message).hint("Go on without it."));
         }

@@ -288,6 +288,12 @@ fn a_call_that_cannot_be_is_answered_and_the_model_goes_on() {
             "!a: Error [TOOL_UNKNOWN]: unknown tool `grep`\nThe tools are: look, change, run, ask, switch_mode, todo_write.",
         ),
         (
+            "a tool that this model is not offered",
+            Mode::Agent,
+            call("a", "grep", json!({ "pattern": "x" })),
+            "!a: Error [TOOL_FORBIDDEN_IN_MODE]: `grep` is not offered to this model\nGo on without it.",
+        ),
+        (
             "a change in plan mode",
             Mode::Plan,
             call("a", "change", json!({})),

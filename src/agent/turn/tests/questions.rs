@@ -246,6 +246,36 @@ fn where_nobody_is_there_questions_are_skipped_and_permissions_missing() {
 }
 
 #[test]
+fn a_message_of_its_own_leaves_a_form_and_no_question_about_permission() {
+    let form = json!({ "questions": [{ "id": "q", "prompt": "p", "options": [
+        { "id": "a", "label": "A" }, { "id": "b", "label": "Bee" },
+    ] }] });
+    for (given, outcome) in [(None, "skipped"), (Some("b"), "answered")] {
+        let mut talk = Talk::begin();
+        talk.all([call("a", "ask", form.clone()), ends(EndReason::ToolUse)]);
+        let given = given.map(|it| {
+            let Input::Answer(mut response) = answer("doc_001", it) else {
+                panic!("an answer")
+            };
+            response.answers[0].question_id = "q".to_owned();
+            response
+        });
+        let shown = talk.says(Input::LeaveForm(given));
+        assert!(
+            shown.contains(&format!("-doc_001 {outcome}")) && shown.contains("call m with 3"),
+            "{shown}"
+        );
+    }
+    let mut talk = Talk::begin();
+    talk.all([
+        call("a", "run", json!({ "command": "cargo test" })),
+        ends(EndReason::ToolUse),
+        touching(1, command("cargo test")),
+    ]);
+    assert_eq!(talk.says(Input::LeaveForm(None)), "");
+}
+
+#[test]
 fn a_plan_gives_the_user_the_word() {
     let mut said = submission("hi");
     said.mode = Mode::Plan;

@@ -273,7 +273,7 @@ fn change(count: usize) {
         });
         std::fs::write(&changed, "fn last() {}\n").expect("a file");
         timed("one change: the kernel's events are read", &mut || {
-            let mut buffer = vec![std::mem::MaybeUninit::uninit(); 1 << 16];
+            let mut buffer = vec![std::mem::MaybeUninit::<u8>::uninit(); 1 << 16];
             let mut reader = inotify::Reader::new(&told, &mut buffer);
             let mut events = 0;
             while reader.next().is_ok() {

@@ -18,7 +18,7 @@ use crate::{
     },
     config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
     embedding::{self, EmbeddingService},
-    extensions::installed,
+    extensions::{Plugin, installed},
     index::Index,
     journal::Log,
     link::{
@@ -270,7 +270,7 @@ fn asker(is_attended: bool) -> Asker {
 fn with_plugins(settings: &Settings, paths: Option<&Paths>) -> Settings {
     let mut settings = settings.clone();
     let plugins = paths.map(|it| installed(&it.data).0).unwrap_or_default();
-    for (name, server) in plugins.into_iter().flat_map(|it| it.language_servers) {
+    for (name, server) in plugins.iter().flat_map(Plugin::filled_language_servers) {
         settings.lsp.entry(name).or_insert(server);
     }
     settings

@@ -116,7 +116,7 @@ impl Names {
         Self(packed.into())
     }
 
-    /// What [`Self::packed`] has given.
+    /// Names in the form that [`Self::packed`] gives.
     pub const fn of_packed(packed: Box<[u8]>) -> Self {
         Self(packed)
     }

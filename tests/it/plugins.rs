@@ -118,7 +118,7 @@ fn a_plugin_is_listed_before_the_yes_and_takes_part_after_it() {
         "  hook  PreToolUse: ${CLAUDE_PLUGIN_ROOT}/guard.sh",
         "  MCP server  db: npx -y @x/db",
         "  not supported  hook SubagentStop",
-        "/made/lsp --x (.fake)",
+        "  language server  fake: ${CLAUDE_PLUGIN_ROOT}/lsp --x (.fake)",
         "  problem  the language server `bad` needs a command, extensionToLanguage and stdio",
         "  not used  member `magic` of the manifest",
         "--yes",

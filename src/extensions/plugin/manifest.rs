@@ -360,8 +360,10 @@ fn add_language_servers(plugin: &mut Plugin, path: &str) {
 
 fn name_language_servers(plugin: &mut Plugin, servers: &Map<String, Value>) {
     for (name, definition) in servers.iter().take(MOST_LANGUAGE_SERVERS) {
-        let filled = |it: &str| Plugin::filled(&plugin.root, it);
-        let text = |name: &str| definition.get(name).and_then(Value::as_str).map(filled);
+        if plugin.language_servers.iter().any(|it| it.0 == *name) {
+            continue;
+        }
+        let text = |name: &str| definition.get(name).and_then(Value::as_str).map(str::to_owned);
         let extensions = definition.get("extensionToLanguage").and_then(Value::as_object);
         let extensions: Vec<String> = extensions.into_iter().flatten().map(|it| it.0.clone()).collect();
         let is_stdio = text("transport").is_none_or(|it| it == "stdio");
@@ -377,10 +379,10 @@ fn name_language_servers(plugin: &mut Plugin, servers: &Map<String, Value>) {
         let env = env
             .into_iter()
             .flatten()
-            .filter_map(|(name, it)| Some((name.clone(), filled(it.as_str()?))));
+            .filter_map(|(name, it)| Some((name.clone(), it.as_str()?.to_owned())));
         let server = LanguageServer {
             command: Some(command),
-            args: arguments.map(filled).collect(),
+            args: arguments.map(str::to_owned).collect(),
             extensions,
             initialization: definition
                 .get("initializationOptions")

@@ -132,7 +132,7 @@ pub struct Plugin {
     pub hooks: Vec<PluginHooks>,
     /// Servers that it names. Each is approved before it starts.
     pub servers: Vec<PluginServer>,
-    /// Language servers that it names.
+    /// Language servers that it names, as it writes them.
     pub language_servers: Vec<(String, LanguageServer)>,
     /// Parts that sheaf has no use for, and members of the manifest that nobody knows.
     pub unused: Vec<String>,
@@ -157,6 +157,20 @@ impl Plugin {
     pub fn filled(root: &Path, text: &str) -> String {
         VARIABLES.iter().fold(text.to_owned(), |text, (name, is_data)| {
             text.replace(&format!("${{{name}}}"), &place(root, *is_data))
+        })
+    }
+
+    /// Its language servers, with its folders filled in.
+    pub fn filled_language_servers(&self) -> impl Iterator<Item = (String, LanguageServer)> {
+        let filled = |it: &String| Self::filled(&self.root, it);
+        self.language_servers.iter().map(move |(name, it)| {
+            let server = LanguageServer {
+                command: it.command.as_ref().map(filled),
+                args: it.args.iter().map(filled).collect(),
+                env: it.env.iter().map(|(name, it)| (name.clone(), filled(it))).collect(),
+                ..it.clone()
+            };
+            (name.clone(), server)
         })
     }
 

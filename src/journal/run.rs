@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Map;
 
 use crate::{
-    os::scratch::ScratchFile,
+    os::{long_text::LongText, scratch::ScratchFile},
     protocol::{DocumentId, Entry, Event, Position, Turn},
 };
 
@@ -450,12 +450,12 @@ fn text_of(event: Event) -> String {
 pub fn size_of_piece(entry: &Entry) -> usize {
     let text = match &entry.event {
         Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
-        Event::DocumentStart(start) => start.content.as_ref().map_or(0, |it| it.len()) + debug_length(&start.metadata),
+        Event::DocumentStart(start) => start.content.as_ref().map_or(0, LongText::len) + debug_length(&start.metadata),
         Event::DocumentEnd {
             final_content,
             metadata,
             ..
-        } => final_content.as_ref().map_or(0, |it| it.len()) + debug_length(metadata),
+        } => final_content.as_ref().map_or(0, LongText::len) + debug_length(metadata),
         // Anything else is rare, and about as long as its JSON.
         event => debug_length(event),
     };

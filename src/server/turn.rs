@@ -28,6 +28,7 @@ use super::ending::{awaiting_input, failed, is_open_question, shut_down};
 use crate::{
     journal::{Cut, Follower, Log, closing},
     link::Link,
+    os::long_text::LongText,
     protocol::{
         Command, Dialect, DocumentId, Entry, Event, Kind, Position, Response, ResponseStart, Severity, Submit, Turn,
         Usage,
@@ -474,7 +475,7 @@ pub fn weight(event: &Event) -> usize {
     let text = match event {
         Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
         Event::ToolCallArguments { arguments, .. } => texts(arguments),
-        Event::DocumentEnd { final_content, .. } => final_content.as_ref().map_or(0, |it| it.len()),
+        Event::DocumentEnd { final_content, .. } => final_content.as_ref().map_or(0, LongText::len),
         Event::ToolResult { result, .. } => texts(result),
         Event::MetadataDelta { metadata, append, .. } => {
             metadata.values().map(texts).sum::<usize>() + append.len() * REST

@@ -109,6 +109,9 @@ impl BatchLine {
     }
 }
 
+/// Reports, in boxes: the channel makes room for 32 at once, and most conversations have none.
+type SettledReceiver = UnboundedReceiver<Box<Settled>>;
+
 /// The commands of one conversation. Dropping it ends them all.
 #[derive(Debug)]
 pub struct Commands {
@@ -125,10 +128,7 @@ pub struct Commands {
     /// Repositories that were there before the first command.
     repositories: OnceLock<BTreeSet<PathBuf>>,
     /// Reports of restored protected files, for the user.
-    settled: (
-        UnboundedSender<Box<Settled>>,
-        Mutex<Option<UnboundedReceiver<Box<Settled>>>>,
-    ),
+    settled: (UnboundedSender<Box<Settled>>, Mutex<Option<SettledReceiver>>),
     /// Counts the requests to stop waiting for commands.
     detached: watch::Sender<u64>,
     session: OnceLock<Session>,
@@ -200,7 +200,7 @@ impl Commands {
     }
 
     /// Returns the reports of protected files that commands created or changed. `None` after the first call.
-    pub fn settled(&self) -> Option<UnboundedReceiver<Box<Settled>>> {
+    pub fn settled(&self) -> Option<SettledReceiver> {
         lock(&self.settled.1).take()
     }
 

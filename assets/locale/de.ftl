@@ -441,7 +441,6 @@ error-step-command-timeout = Lass es im Hintergrund oder mit längerem Zeitlimit
 error-step-tool-unknown = Das Modell hat ein unbekanntes Tool aufgerufen. Es versucht es noch einmal.
 error-step-tool-arguments-invalid = Das Modell hat ungültige Argumente geschickt. Es versucht es noch einmal.
 error-step-tool-forbidden-in-mode = shift+tab wechselt den Modus.
-error-step-workspace-untrusted = /trust fragt, was dieser Ordner darf.
 error-step-tool-failed = Das Modell hat diesen Fehler gesehen.
 error-step-llm-auth = Prüfe den Schlüssel des Anbieters. sheaf doctor zeigt, welcher benutzt wird.
 error-step-llm-rate-limited = Warte kurz und versuche es noch einmal.

@@ -444,7 +444,6 @@ error-step-command-timeout = Ask to run it in the background, or with a longer t
 error-step-tool-unknown = The model called an unknown tool. It will try again.
 error-step-tool-arguments-invalid = The model sent invalid arguments. It will try again.
 error-step-tool-forbidden-in-mode = shift+tab changes the mode.
-error-step-workspace-untrusted = /trust asks about what this folder may do.
 error-step-tool-failed = The model saw this error.
 error-step-llm-auth = Check the provider's key. sheaf doctor shows which one is used.
 error-step-llm-rate-limited = Wait a moment, then retry.

@@ -553,14 +553,14 @@ fn going_to_a_tall_approval_leaves_it_where_it_is() {
             desk.keys(way);
             desk.later(1000);
             assert!(
-                desk.shows("host-1.example") && desk.shows("rows more ↓"),
+                desk.shows("host-1.example") && desk.shows("more rows ↓"),
                 "{way}\n{}",
                 desk.picture()
             );
         }
         // From there `y` leads to the rest, and only then it allows.
         for _ in 0..60 {
-            if !desk.shows("rows more") {
+            if !desk.shows("more rows") {
                 break;
             }
             assert!(desk.sent().is_empty(), "{}", desk.picture());
@@ -654,7 +654,7 @@ fn what_was_seen_in_another_width_is_not_taken_for_what_stands_there_now() {
     // Who has read all of it has read it at every width.
     let mut desk = TestApp::new(180, 24);
     long(&mut desk);
-    while desk.shows("rows more") {
+    while desk.shows("more rows") {
         desk.later(1000);
         desk.keys("<alt+y>");
     }

@@ -34,7 +34,6 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("TOOL_UNKNOWN", "error-step-tool-unknown", false),
     ("TOOL_ARGUMENTS_INVALID", "error-step-tool-arguments-invalid", false),
     ("TOOL_FORBIDDEN_IN_MODE", "error-step-tool-forbidden-in-mode", false),
-    ("WORKSPACE_UNTRUSTED", "error-step-workspace-untrusted", false),
     ("TOOL_REJECTED", "", false),
     ("TOOL_FAILED", "error-step-tool-failed", false),
     ("LLM_AUTH", "error-step-llm-auth", true),

@@ -205,28 +205,38 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
     let subcommand = near
         .strip_prefix("sheaf ")
         .and_then(|it| definition.find_subcommand(it));
+    // `None`: neither the command nor a prompt has the flag.
     let takes_value = |flag: &str| {
+        let name = flag.trim_start_matches('-').split('=').next().unwrap_or_default();
         let own = subcommand.into_iter().flat_map(Command::get_arguments);
-        own.chain(definition.get_arguments()).any(|it| {
-            let is_named = it.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long));
-            is_named && it.get_action().takes_values()
-        })
+        let mut flags = own.chain(definition.get_arguments());
+        let named = |it: &&clap::Arg| {
+            let long = flag.starts_with("--").then(|| it.get_long() == Some(name));
+            long.unwrap_or_else(|| it.get_short().is_some_and(|short| name.starts_with(short)))
+        };
+        let takes = flags.find(named)?.get_action().takes_values();
+        Some(takes && flag.starts_with("--") && !flag.contains('='))
     };
     let whole: Vec<&OsString> = rest.iter().collect();
     let all: Vec<_> = line.iter().skip(1).map(|it| it.to_string_lossy()).collect();
     let mut rest = rest.iter().map(|it| it.to_string_lossy());
     let mut has_sub = false;
     while let Some(it) = rest.next() {
-        let is_sub = subcommand.is_some_and(|command| command.find_subcommand(&*it).is_some());
+        let is_sub = subcommand.is_some_and(|command| command.find_subcommand(&*it).is_some())
+            || near == "sheaf help" && definition.find_subcommand(&*it).is_some();
         if it == "--print" || it.starts_with("-p") || it == "--" && !has_sub {
             return None;
         } else if it == "--" {
             // What follows is for the subcommand.
             break;
         } else if it.starts_with('-') {
-            // The value of a flag is no prose.
-            if takes_value(&it) {
-                rest.next();
+            match takes_value(&it) {
+                // The value of a flag is no prose.
+                Some(true) => _ = rest.next(),
+                Some(false) => {}
+                // As a prompt the line would be refused as well.
+                None if it.len() > 1 && !has_sub => break,
+                None => {}
             }
         } else if is_sub {
             has_sub = true;
@@ -239,7 +249,8 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
         let line = [OsString::from("sheaf"), command.get_name().into()];
         let line = line.into_iter().chain(whole.into_iter().cloned());
         let read = definition.clone().try_get_matches_from(line);
-        if read.is_err_and(|it| it.use_stderr()) {
+        // A name that is missing is no prose.
+        if read.is_err_and(|it| it.use_stderr() && it.kind() != clap::error::ErrorKind::MissingRequiredArgument) {
             return None;
         }
     }
@@ -1504,7 +1515,13 @@ mod tests {
             (&["confg", "get", "model"], Some("sheaf config")),
             (&["pluginn", "add", "./x"], Some("sheaf plugin")),
             (&["mpc", "add", "time", "--", "uvx", "x"], Some("sheaf mcp")),
+            (&["mpc", "add"], Some("sheaf mcp")),
+            (&["sesions", "rm", "--yes"], Some("sheaf sessions")),
+            (&["serv", "--port", "1"], Some("sheaf serve")),
+            (&["helpp", "sessions"], Some("sheaf help")),
+            (&["update", "-y"], Some("sheaf --version")),
             (&["confg", "the", "parser"], None),
+            (&["mpc", "add", "a", "server", "that", "tells", "the", "time"], None),
             (&["confg", "get", "model", "-p"], None),
             (&["update"], Some("sheaf --version")),
             (&["upgrade"], Some("sheaf --version")),

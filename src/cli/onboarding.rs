@@ -26,6 +26,7 @@ use crate::{
         ClarificationResponse, Command, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Outcome,
         ResponseStart, Status, Submit, Turn,
     },
+    t,
     tui::now_ms,
 };
 
@@ -52,7 +53,7 @@ pub struct Onboarding {
 pub fn start(onboarding: Onboarding) -> Arc<dyn Link> {
     let log = Log::new();
     let about = About {
-        peer: "no model".to_owned(),
+        peer: t!("first-peer").to_owned(),
         ..About::default()
     };
     let (link, inbox) = Local::new(Arc::clone(&log), about);
@@ -63,10 +64,10 @@ pub fn start(onboarding: Onboarding) -> Arc<dyn Link> {
 async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
     let mut page = OnboardingPage::new(&log);
     page.begin();
-    page.text(GREETING);
+    page.text(&greeting());
     let found = discover::discover(&onboarding.environment).await;
     page.text(&report(&found));
-    page.question(&found);
+    page.question(&found, false);
     // Messages that wait for a server.
     let mut pending: Vec<Submit> = Vec::new();
     while let Some(letter) = inbox.recv().await {
@@ -80,7 +81,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                     Some(Ok(link)) => link,
                     Some(Err(error)) => {
                         page.error(&super::chain(&error));
-                        page.question(&found);
+                        page.question(&found, !pending.is_empty());
                         continue;
                     }
                     None => {
@@ -102,8 +103,8 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 pending.push(submit);
                 page = OnboardingPage::new(&log);
                 page.begin();
-                page.text("Your message is sent once you choose a model.");
-                page.question(&found);
+                page.text(t!("first-message-waits"));
+                page.question(&found, !pending.is_empty());
             }
             Request::Command(
                 Command::Run { .. }
@@ -130,7 +131,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
             }
             Request::Ask(_, reply) => {
                 let _ = reply.send(Err(AskError::Unsupported {
-                    peer: "no model".to_owned(),
+                    peer: t!("first-peer").to_owned(),
                 }));
             }
         }
@@ -138,42 +139,55 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
     log.close();
 }
 
-const GREETING: &str = "**Welcome to sheaf.** An answer is a sheaf of documents: text, code, edits, commands, plans, \
-questions. Each has a number on the left, and can be folded, copied and answered on its own.";
+fn greeting() -> String {
+    let [welcome, documents, numbers] = [t!("first-welcome"), t!("first-documents"), t!("first-numbers")];
+    format!("**{welcome}** {documents} {numbers}")
+}
 
 /// Describes the servers found, as Markdown.
 fn report(found: &[DiscoveredProvider]) -> String {
-    let lines: Vec<_> = found.iter().map(line).collect();
-    if lines.is_empty() {
-        return "No key in the environment, and no model server found on localhost. Any of these is enough:\n\n\
-                - run `sheaf login` in a shell: it stores an API key and shows where to make one\n\
-                - set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for your own server\n\
-                - start Ollama, LM Studio, llama.cpp or vLLM\n\
-                - `sheaf --gateway URL` for a documents gateway"
-            .to_owned();
+    let list = |begin: &str, lines: Vec<String>| {
+        let lines = lines.into_iter().map(|it| format!("\n- {it}"));
+        format!("{begin}\n{}", lines.collect::<String>())
+    };
+    if found.is_empty() {
+        let ways = [
+            t!("first-login"),
+            t!("first-variable"),
+            t!("first-local"),
+            t!("first-gateway"),
+        ];
+        return list(t!("first-nothing"), ways.map(str::to_owned).into());
     }
-    format!("No model is configured yet, but sheaf found:\n\n{}", lines.join("\n"))
+    list(t!("first-found"), found.iter().map(line).collect())
 }
 
 fn line(it: &DiscoveredProvider) -> String {
-    match &it.how {
-        Evidence::Key { variable } => match it.model() {
-            Some(model) => format!("- **{}** with `{model}`: key in `{variable}`", it.title),
-            None => format!("- **{}**: key in `{variable}`", it.title),
-        },
-        Evidence::Address { variable } => format!("- **{}** at {}, from `{variable}`", it.title, it.base_url),
+    let url = it.base_url.as_str();
+    let about = match &it.how {
+        Evidence::Key { variable } => {
+            let with = it.model().map(|it| format!(" {}", t!("first-with", model = it)));
+            let key = t!("first-key", variable = variable.as_str());
+            format!("{}: {key}", with.unwrap_or_default())
+        }
+        Evidence::Address { variable } => {
+            let address = t!("first-address", url = url, variable = variable.as_str());
+            format!(" {address}")
+        }
         Evidence::Answered => {
             let models = match it.models.as_slice() {
-                [] => "no model loaded".to_owned(),
-                [one] => format!("with `{one}`"),
-                [first, rest @ ..] => format!("with `{first}` and {} more", rest.len()),
+                [] => t!("first-none-loaded").to_owned(),
+                [one] => t!("first-with", model = one.as_str()),
+                [first, rest @ ..] => t!("first-with-more", model = first.as_str(), count = rest.len()),
             };
-            format!("- **{}** at {}, {models}", it.title, it.base_url)
+            format!(" {}, {models}", t!("first-server", url = url))
         }
-    }
+    };
+    format!("**{}**{about}", it.title)
 }
 
-fn question(found: &[DiscoveredProvider]) -> Value {
+/// The question which server to use. With `has_message` only a server can be chosen: a tour would answer the message.
+fn question(found: &[DiscoveredProvider], has_message: bool) -> Value {
     let mut options: Vec<Value> = found
         .iter()
         .map(|it| {
@@ -183,23 +197,21 @@ fn question(found: &[DiscoveredProvider]) -> Value {
                     Some(model) => format!("{} ({model})", it.title),
                     None => it.title.clone(),
                 },
-                "description": format!("for now; sheaf config set provider {} keeps it", it.name),
+                "description": t!("first-keep", name = it.name.as_str()),
             })
         })
         .collect();
-    options.push(json!({
-        "id": "tour",
-        "label": "Show the tour first",
-        "description": "a recorded conversation; nothing is sent",
-    }));
-    options.push(json!({
-        "id": "live",
-        "label": "Try it first",
-        "description": "the real agent in a throw-away project with a scripted model; nothing is sent",
-    }));
+    if !has_message {
+        for (id, label, about) in [
+            ("tour", t!("first-tour"), t!("first-tour-about")),
+            ("live", t!("first-live"), t!("first-live-about")),
+        ] {
+            options.push(json!({ "id": id, "label": label, "description": about }));
+        }
+    }
     json!([{
         "id": "whom",
-        "text": "Which model should I use? Other: the address of a documents gateway",
+        "text": t!("first-question"),
         "options": options,
         "allowFreeText": true,
     }])
@@ -356,9 +368,9 @@ impl OnboardingPage {
     }
 
     /// Opens a question and leaves it open.
-    fn question(&mut self, found: &[DiscoveredProvider]) {
+    fn question(&mut self, found: &[DiscoveredProvider], has_message: bool) {
         let document = self.start(Kind::Clarification);
-        let questions = question(found);
+        let questions = question(found, has_message);
         self.say(Event::MetadataDelta {
             document: document.clone(),
             metadata: members([("kind", "question".into()), ("questions", questions.clone())]),
@@ -462,7 +474,7 @@ mod tests {
             text.contains("**OLLAMA** at http://127.0.0.1:1/v1, with `qwen` and 1 more"),
             "{text}"
         );
-        let questions = question(&all);
+        let questions = question(&all, false);
         let ids: Vec<_> = questions[0]["options"]
             .as_array()
             .expect("a list")
@@ -470,6 +482,8 @@ mod tests {
             .map(|it| it["id"].as_str().expect("a text"))
             .collect();
         assert_eq!(ids, ["use:this", "use:ollama", "tour", "live"]);
+        let with_message = question(&all, true);
+        assert_eq!(with_message[0]["options"].as_array().map(Vec::len), Some(2));
         assert!(report(&[]).contains("OPENAI_API_KEY") && report(&[]).contains("sheaf login"));
     }
 
@@ -541,10 +555,11 @@ mod tests {
         let transcript = follow(&link, |it| it.exchanges.len() == 2 && it.open_question().is_some()).await;
         let place = transcript.open_question().expect("it is asked again");
         let document = transcript.get(place).expect("it is there");
-        assert!(
-            matches!(document.view(), View::Clarification(it) if it.questions[0].options.len() == 1
-            || it.questions[0].options.len() > 1)
-        );
+        // A tour would answer the message.
+        assert!(matches!(
+            document.view(),
+            View::Clarification(it) if it.questions[0].options.iter().all(|it| it.id.starts_with("use:"))
+        ));
         let mut response = answered("", Some("not an address at all"));
         response.document_id = document.id.clone();
         link.send(Command::Answer {
@@ -562,13 +577,16 @@ mod tests {
         })
         .await;
         let place = transcript.open_question().expect("it is asked a third time");
-        let mut response = answered("tour", None);
+        let mut response = answered("", Some("http://127.0.0.1:9"));
         response.document_id = transcript.get(place).expect("it is there").id.clone();
         link.send(Command::Answer {
             turn: Turn(1),
             response,
         });
-        let tour = switched.recv().await.expect("a link comes");
-        assert!(tour.about().is_replay);
+        let chosen = switched.recv().await.expect("a link comes");
+        let log = chosen.log().after(Position(0));
+        let is_early = |it: &Event| matches!(it, Event::UserMessage(message) if message.content == "early");
+        assert!(!chosen.about().is_replay);
+        assert!(log.iter().any(|it| is_early(&it.event)), "{log:?}");
     }
 }

@@ -38,7 +38,10 @@ pub const MARKS_LEFT: Sentence = Sentence::new("instrumentation is left in the c
 /// A tool of this program's that the model was not told of.
 pub const NOT_OFFERED: Sentence = Sentence::new("`{}` is not offered to this model", "reason-tool-not-offered");
 
-const ALL: [&Sentence; 18] = [
+/// In the list of servers that a command would reach.
+pub const ANY_HOST: Sentence = Sentence::new("any host", "agent-any-host");
+
+const ALL: [&Sentence; 19] = [
     &NO_GIT,
     &NO_REPOSITORY,
     &CONFLICTS,
@@ -57,6 +60,7 @@ const ALL: [&Sentence; 18] = [
     &MESSAGE_WAITS,
     &MARKS_LEFT,
     &NOT_OFFERED,
+    &ANY_HOST,
 ];
 
 impl Sentence {

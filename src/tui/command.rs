@@ -226,9 +226,7 @@ pub fn key(app: &mut App, event: KeyEvent) -> KeyResult {
                 app.composer.field.set(&draft);
                 return KeyResult::Yes;
             }
-            // Enter takes what was chosen, or what was begun; a word that only resembles a command is no command.
-            let is_begun = draft.starts_with(list.draft.trim_end());
-            if draft == list.draft || !(is_begun && !list.takes_free_text || list.is_moved) {
+            if draft == list.draft || !list.takes_marked() {
                 list.is_hidden = true;
                 return KeyResult::No;
             }

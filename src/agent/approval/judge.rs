@@ -28,7 +28,7 @@ use super::{
     rules::{Rules, RunMode},
 };
 use crate::{
-    protocol::{Mode, Permission},
+    protocol::{Mode, Permission, sentence},
     sandbox::{Located, LookLimit, Place, Tier},
     shell::{CommandLine, Doubt, Redirect, SimpleCommand, programs},
     tools::{Access, Class},
@@ -73,7 +73,7 @@ pub struct Question {
     pub always: Vec<Rule>,
     /// Rules that "for this session" would add; empty: it is not offered.
     pub session: Vec<Rule>,
-    /// Servers that would be reached; `any host` where it could be any.
+    /// Servers that would be reached; [`sentence::ANY_HOST`] where it could be any.
     pub reaches: Vec<String>,
     /// Paths outside of the call's own that a command would write, as it names them.
     pub writes: Vec<String>,
@@ -85,9 +85,6 @@ pub struct Question {
     /// A sentence without its end: why it is not simply done.
     pub why: String,
 }
-
-/// The entry of [`Question::reaches`] for a command that may reach any host.
-pub const ANY_HOST: &str = "any host";
 
 /// Judges a call by all that it touches.
 pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
@@ -554,10 +551,18 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         return Verdict::Deny(format!("the rule {rule} forbids it"));
     }
     let mut question = Question {
-        reaches: match (has_network, named.is_empty()) {
-            (false, _) => Vec::new(),
-            (true, true) => vec![ANY_HOST.to_owned()],
-            (true, false) => named.clone(),
+        reaches: if has_network {
+            let is_known = |it: &SimpleCommand| programs::names_all_hosts(it, !facts.remotes.is_empty());
+            // Such programs run others on the server that they name, or are none of those that are known.
+            let is_read = line
+                .doubts
+                .iter()
+                .all(|it| matches!(it, Doubt::Wrapper | Doubt::Option));
+            let is_all = !named.is_empty() && is_read && line.commands.iter().all(is_known);
+            let any = (!is_all).then(|| sentence::ANY_HOST.text().to_owned());
+            named.iter().cloned().chain(any).collect()
+        } else {
+            Vec::new()
         },
         writes: places.written,
         ..Question::default()

@@ -590,7 +590,7 @@ fn file_of(value: &Value) -> Option<SeenFile> {
     })
 }
 
-fn hash_of(bytes: &[u8]) -> String {
+pub fn hash_of(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 

@@ -91,8 +91,9 @@ pub fn system(facts: &Facts<'_>) -> Arc<str> {
     text
 }
 
-/// Returns a reminder with the parts of a system prompt that differ from an older one; `None`: the prompts say the same.
-pub fn changes(before: &str, now: &str) -> Option<String> {
+/// Returns a reminder with the parts of a system prompt that differ from an older one; `None`: there is nothing to say.
+/// `is_again`: an earlier reminder named other differences, which no longer hold.
+pub fn changes(before: &str, now: &str, is_again: bool) -> Option<String> {
     let (old, new) = (sections(before), sections(now));
     let changed: Vec<&str> = new.iter().filter(|it| !old.contains(it)).map(|it| it.1).collect();
     let has = |name: &str| new.iter().any(|it| it.0 == name);
@@ -102,6 +103,16 @@ pub fn changes(before: &str, now: &str) -> Option<String> {
         .filter(|it| !it.is_empty() && !has(it))
         .collect();
     let mut lines = vec!["Your instructions have changed since this conversation began.".to_owned()];
+    if is_again {
+        let again =
+            "Earlier reminders of changed instructions no longer hold: the system prompt at the beginning holds again";
+        let but = if changed.is_empty() && gone.is_empty() {
+            "."
+        } else {
+            ", but for this:"
+        };
+        lines.push(format!("{again}{but}"));
+    }
     if !changed.is_empty() {
         lines.push("These parts replace the parts of the system prompt with the same name, or are new:".to_owned());
         lines.extend(changed.iter().map(|it| (*it).to_owned()));

@@ -209,9 +209,9 @@ fn a_family_of_models_is_told_what_it_needs() {
 #[test]
 fn what_has_changed_in_a_prompt_is_told_part_by_part() {
     let before = "You are A.\n\n<rules>\nOne.\n</rules>\n\n<citing_code>\nCite.\n</citing_code>\n";
-    assert_eq!(changes(before, before), None);
+    assert_eq!(changes(before, before, false), None);
     let now = "You are A.\n\n<rules>\nTwo.\n</rules>\n\nBe kind.\n";
-    let told = changes(before, now).expect("a change");
+    let told = changes(before, now, false).expect("a change");
     assert!(
         told.contains("<rules>\nTwo.\n</rules>") && told.contains("Be kind."),
         "{told}"

@@ -547,6 +547,7 @@ impl ContextBuilder {
                 answer.tools.clone(),
                 answer.model.name.clone(),
             );
+            let client = submission.message.extra.get(CONTEXT).cloned();
             let tell = move |state: &mut ContextState| {
                 let mut transcript = Transcript::default();
                 // Only what is quoted has to be looked up.
@@ -573,6 +574,9 @@ impl ContextBuilder {
                     findings: &findings,
                 };
                 let mut told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                if let (Some(client), Some(workspace)) = (&client, &workspace) {
+                    context::client::note_read(client, workspace, &seen);
+                }
                 if let (true, Some(workspace)) = (is_resumed, &workspace) {
                     since.extend(context::stale(workspace, &seen));
                 }

@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 use super::Policy;
 use crate::{
     agent::{
-        history::{compaction, message_history::MessageHistory, told::SessionPrompt},
+        history::{
+            compaction,
+            message_history::MessageHistory,
+            told::{self, SessionPrompt},
+        },
         prompt,
     },
     models::{CallResult, ModelMessage, Part, Said},
@@ -121,8 +125,9 @@ impl Memory {
         if kept.newest == wanted.newest {
             return (None, changed);
         }
+        let is_again = kept.newest != told::hash_of(kept.system.as_bytes());
         kept.newest = wanted.newest;
-        (prompt::changes(&kept.system, &wanted.system), changed)
+        (prompt::changes(&kept.system, &wanted.system, is_again), changed)
     }
 
     /// Adds the context before the first message, or before the first one since the program started.

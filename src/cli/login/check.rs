@@ -5,13 +5,17 @@ use std::time::Duration;
 use futures::StreamExt as _;
 
 use crate::{
-    config::{Environment, KeySource, Provider},
+    config::{Environment, KeySource, Provider, Secret},
     models::{self, Failure, FailureKind, ModelMessage, ModelRequest, Piece},
     net::client::{Client, Request},
+    text::redact::REDACTED,
 };
 
 /// Time limit of a check.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// Shortest secret that is looked for in a server's words, in bytes: a shorter one may be part of any word.
+const SHORTEST_SECRET_BYTES: usize = 4;
 
 /// Services that list their models for anyone, with the path below their address that needs the key.
 const PUBLIC_LISTS: &[(&str, &str)] = &[("openrouter", "key")];
@@ -27,6 +31,19 @@ pub enum Finding {
     NoList(Failure),
     /// The server was not reached, or its answer says nothing about the key.
     Failed(Failure),
+}
+
+impl Finding {
+    /// Returns the finding with `secret` removed from what the server said.
+    pub fn without(mut self, secret: &Secret) -> Self {
+        let secret = secret.expose();
+        if let Self::Refused(it) | Self::NoList(it) | Self::Failed(it) = &mut self
+            && let Some(said) = it.said.as_mut().filter(|_| secret.len() >= SHORTEST_SECRET_BYTES)
+        {
+            *said = said.replace(secret, REDACTED).into();
+        }
+        self
+    }
 }
 
 /// Asks for the list of models. Takes at most [`LIMIT`].

@@ -95,7 +95,9 @@ fn provider(base: &CliContext, wanted: &str) -> Option<(String, Provider)> {
 /// Reports an unknown provider. A word that may be a key is not repeated.
 fn unknown(base: &CliContext, wanted: &str) -> u8 {
     let own = base.settings.providers.keys().map(String::as_str);
-    let names: Vec<&str> = own.chain(config::SERVICES.iter().map(|it| it.name)).collect();
+    let services = config::SERVICES.iter().map(|it| it.name);
+    let services = services.filter(|it| !base.settings.providers.contains_key(*it));
+    let names: Vec<&str> = own.chain(services).collect();
     let is_name = wanted.len() <= 16 && wanted.bytes().all(|it| it.is_ascii_alphabetic());
     if is_name {
         let hint = config::suggestion(wanted, names.iter().copied());
@@ -312,12 +314,23 @@ impl Account {
                  of a cent.",
                 self.title()
             );
-            if is_attended && !prompt::confirmed(waiting, &question)? {
+            if !is_attended {
+                prompt::tell(&format!(
+                    "{} has no list of models. Asking {model} for one token, which may cost a fraction of a cent …\n",
+                    self.title()
+                ));
+            } else if !prompt::confirmed(waiting, &question)? {
                 say("The key is stored unchecked.\n");
                 return Ok(Some(Vec::new()));
             }
             finding = waiting.wait(check::one_token(&provider, &model, &self.base.environment))?;
+            if let Finding::Works(models) = finding {
+                say(&format!("{} accepts the key.\n", self.title()));
+                return Ok(Some(models));
+            }
         }
+        // The server may repeat the key, which may be too short to be known as one.
+        let finding = finding.without(secret);
         match finding {
             Finding::Works(models) => {
                 if !models.is_empty() {

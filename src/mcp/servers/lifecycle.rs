@@ -115,7 +115,7 @@ impl Inner {
     }
 
     /// One line about the servers that wait for the user.
-    fn tell_of_unapproved(&self) {
+    pub(super) fn tell_of_unapproved(&self) {
         let entries = self.entries();
         for (name, entry) in entries.iter() {
             if let State::Unusable(why) = &entry.state {

@@ -483,13 +483,25 @@ impl Servers {
     /// Starts what has waited for the user's trust or approval and may start now.
     pub fn recheck(&self) {
         let waits = |it: &Entry| matches!(it.state, State::Untrusted | State::Unapproved(_));
+        let unapproved = || {
+            let entries = self.inner.entries();
+            entries
+                .values()
+                .filter(|it| matches!(it.state, State::Unapproved(_)))
+                .count()
+        };
         let names: Vec<String> = {
             let entries = self.inner.entries();
             let waiting = entries.iter().filter(|it| waits(it.1));
             waiting.map(|it| it.0.clone()).collect()
         };
+        let before = unapproved();
         for name in names {
             self.restart(&name);
+        }
+        // Trust is not enough to start them.
+        if unapproved() > before {
+            self.inner.tell_of_unapproved();
         }
     }
 

@@ -39,6 +39,16 @@ struct File {
     is_changed: bool,
 }
 
+impl SeenFile {
+    /// The content `bytes`, of which `lines` were shown.
+    pub fn new(bytes: &[u8], lines: RangeInclusive<u64>) -> Self {
+        Self {
+            hash: Sha256::digest(bytes).into(),
+            lines: vec![lines],
+        }
+    }
+}
+
 impl Seen {
     /// Keeps what files were before the agent changed them.
     pub fn keeping(checkpoints: Checkpoints) -> Self {
@@ -55,7 +65,12 @@ impl Seen {
 
     /// The model was shown `lines` of the file, whose whole content is `bytes`.
     pub fn read(&self, file: &Located, bytes: &[u8], lines: RangeInclusive<u64>) {
-        let hash: [u8; 32] = Sha256::digest(bytes).into();
+        self.note(file, SeenFile::new(bytes, lines));
+    }
+
+    /// The model was shown a part of the file with a message.
+    pub fn note(&self, file: &Located, part: SeenFile) {
+        let SeenFile { hash, lines } = part;
         let mut files = self.lock();
         let known = files.entry(file.path.clone()).or_insert_with(|| File {
             hash,
@@ -66,7 +81,7 @@ impl Seen {
             known.hash = hash;
             known.lines.clear();
         }
-        known.lines.push(lines);
+        known.lines.extend(lines);
     }
 
     /// The agent wrote the file, which is `bytes` now: it knows all of it.

@@ -11,7 +11,8 @@ mod sed;
 use self::{
     sed::Script,
     table::{
-        BUILTINS, COMMANDED, INTERPRETERS, OPTIONS, REACHING, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS,
+        BUILTINS, COMMANDED, INTERPRETERS, LOCAL, OPTIONS, REACHING, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND,
+        WRAPPERS,
     },
 };
 use super::{Doubt, ShellWord, SimpleCommand};
@@ -344,6 +345,21 @@ pub fn hosts(line: &str, commands: &[SimpleCommand]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Returns true if [`hosts`] finds all servers that a command reaches. `has_remotes`: those of git's remotes are known, too.
+pub fn names_all_hosts(command: &SimpleCommand, has_remotes: bool) -> bool {
+    let Some(program) = command.words.first().and_then(|it| it.text.as_deref()) else {
+        return false;
+    };
+    let program = base(program);
+    if LOCAL.contains(&program) {
+        return true;
+    }
+    let is_git = program == "git";
+    let words: Vec<&str> = command.words.iter().map(|it| it.source.as_str()).collect();
+    let is_named = !hosts(&words.join(" "), std::slice::from_ref(command)).is_empty();
+    is_git && (has_remotes || is_named) || REACHING.contains(&program) && is_named
 }
 
 /// The host at the front of what follows `://`.

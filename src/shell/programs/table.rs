@@ -64,6 +64,12 @@ pub const THIRD: WordTable = WordTable(include_str!("../../../assets/programs/th
 /// Programs that a rule of one word would give everything to: what they do stands in their arguments alone.
 pub const UNBOUND: WordList = WordList("chmod chown dd ln mv rm rmdir shred tee truncate unlink");
 
+/// Programs that reach no server.
+pub const LOCAL: WordList = WordList(
+    ": [ basename cat cd chmod cp cut date diff dirname du echo false find grep head jq ls mkdir mv printf pwd rg rm rmdir
+     sed sha256sum sleep sort tail tar tee test touch tr true uniq unzip wc which",
+);
+
 /// Programs whose arguments name servers.
 pub const REACHING: WordList = WordList(
     "curl dig ftp host http https nc ncat netcat nslookup ping ping6 rsync scp sftp ssh telnet traceroute wget whois

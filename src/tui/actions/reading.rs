@@ -301,15 +301,14 @@ fn leaves_out(document: &crate::protocol::Document) -> bool {
 }
 
 fn fold_where(app: &mut App, wanted: impl Fn(&Kind) -> bool) -> Vec<Effect> {
-    let items: Vec<_> = app
-        .viewport.pane
-        .items
-        .iter()
-        .copied()
-        .filter(
-            |it| matches!(it, Item::Document(place) if app.conversation.transcript.get(*place).is_some_and(|it| wanted(&it.kind))),
-        )
-        .collect();
+    // What a key would decide stays in view.
+    let waiting = app.conversation.waiting();
+    let is_wanted = |it: &Item| {
+        let Item::Document(place) = *it else { return false };
+        let document = app.conversation.transcript.get(place);
+        waiting != Some(place) && document.is_some_and(|it| wanted(&it.kind))
+    };
+    let items: Vec<_> = app.viewport.pane.items.iter().copied().filter(is_wanted).collect();
     let all_folded = items.iter().all(|it| app.viewport.pane.fold_of(*it) == Fold::Folded);
     let fold = if all_folded { Fold::Usual } else { Fold::Folded };
     for item in items {

@@ -221,7 +221,7 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
             let noted = Effect::NoteSent(text.to_owned());
             let counted = app.composer.commands.note(&format!("/{word}"));
             app.composer.history.keep(text);
-            app.composer.field.clear();
+            app.composer.field.clear_sent();
             app.viewport.pane.go_to_end();
             focus_composer(app);
             let mut effects = vec![counted];
@@ -249,7 +249,7 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         app.composer.history.keep(text);
         let counted = app.composer.commands.note(action.name);
         let rest = rest.to_owned();
-        app.composer.field.clear();
+        app.composer.field.clear_sent();
         let mut effects = vec![counted];
         effects.extend(action.go(app, &rest));
         return effects;
@@ -261,7 +261,7 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
     let text = text.to_owned();
     let pictures = app.composer.field.pictures();
     app.composer.history.keep(&text);
-    app.composer.field.clear();
+    app.composer.field.clear_sent();
     app.viewport.pane.go_to_end();
     focus_composer(app);
     let mut message = Message::user(text.clone());
@@ -304,7 +304,7 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
     }
     let typed = app.composer.field.text().trim().to_owned();
     app.composer.history.keep(&typed);
-    app.composer.field.clear();
+    app.composer.field.clear_sent();
     let run = run_command(app, &typed, line, is_shown);
     vec![run, Effect::NoteSent(typed)]
 }

@@ -249,6 +249,18 @@ pub struct CommandList {
 }
 
 impl CommandList {
+    /// Returns true if Enter takes what is marked: it was chosen, or its name was begun. A word that only resembles a command
+    /// is no command.
+    pub fn takes_marked(&self) -> bool {
+        let is_begun = |it: String| it.starts_with(self.draft.trim_end());
+        self.is_moved || !self.takes_free_text && self.picker.offered().is_some_and(is_begun)
+    }
+
+    /// Returns true if Enter runs a command.
+    pub fn runs(&self) -> bool {
+        self.takes_marked() || self.takes_free_text
+    }
+
     /// Moves to the next or the previous command.
     pub fn step(&mut self, forward: bool) {
         self.picker.step(forward);

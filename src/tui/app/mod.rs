@@ -62,6 +62,8 @@ pub struct App {
 
 /// Time in which no key removes a toast, in milliseconds.
 const TOAST_MS: u64 = 2000;
+/// Notices that wait to be shown.
+const MOST_NOTICES: usize = 8;
 /// Time in which no key removes a hint.
 const READ_MS: u64 = 1000;
 
@@ -165,10 +167,23 @@ impl App {
         Vec::new()
     }
 
-    /// Removes the toast, as a key does, unless it came a moment ago and was not read.
+    /// Shows a notice, after one that came a moment ago and was not read.
+    pub fn notice(&mut self, text: String) {
+        let is_unread = self.toast.is_some() && self.now_ms.saturating_sub(self.toast_ms) < TOAST_MS;
+        if !is_unread {
+            self.toast(text);
+        } else if self.toast.as_ref() != Some(&text) && self.terminal.notices.len() < MOST_NOTICES {
+            self.terminal.notices.push_back(text);
+        }
+    }
+
+    /// Removes the toast, as a key does, unless it came a moment ago and was not read. A notice that waits takes its place.
     pub fn drop_toast(&mut self) {
         if self.now_ms.saturating_sub(self.toast_ms) >= TOAST_MS {
             self.toast = None;
+            if let Some(next) = self.terminal.notices.pop_front() {
+                self.toast(next);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The terminal's abilities and the clicks of its mouse.
 
+use std::collections::VecDeque;
+
 use super::{TOO_EARLY_MS, inline::Inline};
 use crate::tui::{image::Images, terminal::Mouse};
 
@@ -21,6 +23,8 @@ pub struct Terminal {
     pub inline: Option<Inline>,
     /// The conversation's pictures that the terminal has.
     pub images: Images,
+    /// Notices that came before the one on the screen could be read, oldest first.
+    pub notices: VecDeque<String>,
     /// Sequences that paint nothing (a copy), written before the next frame.
     pub pending: Vec<u8>,
 }

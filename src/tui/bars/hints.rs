@@ -44,13 +44,11 @@ pub fn hints(app: &App) -> Vec<Hint> {
             ("esc", t!("footer-close")),
         ]);
     }
-    if app.composer.commands.shown().is_some() {
-        return fixed([
-            ("tab", t!("footer-complete")),
-            ("enter", t!("footer-run")),
-            ("↑↓", t!("footer-choose")),
-            ("esc", t!("footer-close")),
-        ]);
+    if let Some(list) = app.composer.commands.list.as_ref().filter(|it| !it.is_hidden) {
+        let enter = list.runs().then_some(("enter", t!("footer-run")));
+        let more = [("↑↓", t!("footer-choose")), ("esc", t!("footer-close"))];
+        let complete = [("tab", t!("footer-complete"))];
+        return fixed(complete.into_iter().chain(enter).chain(more));
     }
     if let Some(place) = app.viewport.question(&app.conversation.transcript) {
         let document = app.conversation.transcript.get(place);
@@ -59,7 +57,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
             Some(document) => deciding(approval_keys(document), t!("footer-answer")),
             None => hint("↑↓", t!("footer-choose")),
         };
-        let enter = is_question.then(|| hint("enter", t!("footer-answer")));
+        let enter = is_question.then(|| deciding("enter", t!("footer-answer")));
         let is_change = document.is_some_and(|it| staged(it).is_some());
         let change = is_change.then(|| [hint("r", t!("footer-each-hunk")), context_keys()]);
         let ways = [

@@ -18,7 +18,7 @@ use crate::{
 
 /// Documents at the end of an answer among which one that runs is looked for.
 const OPEN_AMONG: usize = 64;
-/// Columns below which there is no room for the reason of a countdown: the phase is the countdown then.
+/// Columns below which there is no room for the reason of a retry.
 const WHOLE_COUNTDOWN: usize = 80;
 /// Columns below which what an answer does is left out.
 const LEAST_PHASE: usize = 12;
@@ -178,15 +178,14 @@ fn phase(conversation: &Conversation, columns: usize, now_ms: u64) -> Option<Pha
         Some(Progress::Connecting { peer }) => {
             return since(t!("composer-connecting", peer = peer.as_str()), exchange.last_ms);
         }
-        Some(Progress::Retrying { at_ms, .. }) if columns < WHOLE_COUNTDOWN => {
+        Some(Progress::Retrying { at_ms, .. }) => {
             let seconds = at_ms.saturating_sub(now_ms).div_ceil(1000);
             return Some(Phase {
                 words: t!("composer-retry", time = figure::pause(seconds).as_str()),
                 figure: String::new(),
             });
         }
-        // The right side says why one waits, and when it goes on.
-        Some(Progress::Waiting { .. } | Progress::Retrying { .. } | Progress::Stalled { .. }) => {
+        Some(Progress::Waiting { .. } | Progress::Stalled { .. }) => {
             return since(t!("composer-first-word").to_owned(), exchange.last_ms);
         }
         Some(Progress::Idle) | None => {}
@@ -273,7 +272,9 @@ fn phases(conversation: &Conversation, columns: usize, now_ms: u64) -> Vec<Vec<S
     let end = Span::new(Sanitized::literal(" "), Role::Rule);
     let Some(phase) = phase(conversation, columns, now_ms) else {
         // What is left to do stays in view between the answers.
-        let left = todo(conversation).filter(|_| !conversation.is_busy() && conversation.waiting().is_none());
+        let is_idle = !conversation.is_busy() && conversation.waiting().is_none();
+        let is_shown = is_idle || conversation.transcript.open_question().is_some();
+        let left = todo(conversation).filter(|_| is_shown);
         return left.map(|it| vec![vec![], vec![dim(&it), end]]).unwrap_or_default();
     };
     let short = vec![Span::new(Sanitized::literal("◐ "), Role::Waiting), dim(&phase.words)];
@@ -359,16 +360,13 @@ impl Parts {
             return;
         }
         match &transcript.progress {
+            // The phase says when it goes on.
             Some(Progress::Retrying {
-                attempt,
-                of,
-                at_ms,
-                because,
+                attempt, of, because, ..
             }) if columns >= WHOLE_COUNTDOWN => {
                 let text = t!(
                     "composer-retrying",
-                    because = width::cut_end(because, 48),
-                    time = seconds_to(*at_ms).as_str(),
+                    because = width::cut_end(because, columns / 3),
                     attempt = *attempt,
                     of = *of
                 );
@@ -429,7 +427,11 @@ mod tests {
             (60, "── agent ◐ retrying in 3 s"),
             (
                 100,
-                "── agent ◐ waiting for the model ──────── it is overloaded (529); retrying in 3 s (2 of 10)",
+                "── agent ◐ retrying in 3 s ──────── it is overloaded (529) (2 of 10)",
+            ),
+            (
+                80,
+                "── agent ◐ retrying in 3 s ──────── it is overloaded (529) (2 of 10)",
             ),
         ] {
             let mut app = TestApp::new(columns, 20);
@@ -448,7 +450,11 @@ mod tests {
                 shown.starts_with(expected.split(" ─").next().unwrap_or_default()),
                 "{columns}: {shown}"
             );
-            assert!(shown.contains("retrying in 3 s"), "{columns}: {shown}");
+            assert_eq!(
+                shown.contains("it is overloaded (529) (2 of 10)"),
+                columns >= 80,
+                "{shown}"
+            );
         }
     }
 

@@ -496,15 +496,21 @@ impl Draft {
         true
     }
 
+    /// Forgets what was done: nothing can be undone or redone.
+    pub fn forget_undo(&mut self) {
+        // The text area forgets all edits or none.
+        self.area.set_max_histories(usize::MAX);
+        (self.undo, self.redo) = (Vec::new(), Vec::new());
+        self.run = EditRun::None;
+    }
+
     /// Begins a step of undo, unless one is open.
     fn remember(&mut self) {
         if self.joined > 0 && !self.undo.is_empty() {
             return;
         }
-        // The text area forgets all edits or none.
         if self.undo.iter().map(|it| it.bytes).sum::<usize>() > MOST_UNDO_BYTES {
-            self.area.set_max_histories(usize::MAX);
-            (self.undo, self.redo) = (Vec::new(), Vec::new());
+            self.forget_undo();
         }
         self.undo.push(UndoStep {
             edits: 0,

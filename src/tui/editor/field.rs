@@ -208,6 +208,12 @@ impl Field {
         self.set("");
     }
 
+    /// Removes the text, which was sent: undo does not bring it back.
+    pub fn clear_sent(&mut self) {
+        self.clear();
+        self.draft.forget_undo();
+    }
+
     /// Puts Vim into insert mode, because there is nothing to move in, and ends its command.
     fn rest(&mut self) {
         self.draft.end_steps();

@@ -243,7 +243,16 @@ impl EditList {
         };
         let rows = self.rows.iter().enumerate();
         let here = self.here().map(|it| it.1.key());
-        self.passing = rows.filter(|(_, it)| passes(it)).map(|(at, _)| at).collect();
+        let mut passing: Vec<(bool, usize)> = rows
+            .filter(|(_, it)| passes(it))
+            .map(|(at, it)| {
+                let label = it.label.to_lowercase();
+                (!words.iter().all(|word| label.contains(word)), at)
+            })
+            .collect();
+        // What has the words in its name comes before what has them in its description.
+        passing.sort_unstable();
+        self.passing = passing.into_iter().map(|it| it.1).collect();
         let at = |key: &RowKey| {
             self.passing
                 .iter()
@@ -254,7 +263,9 @@ impl EditList {
             .passing
             .iter()
             .position(|it| self.rows.get(*it).is_some_and(|it| it.label == wanted.trim()));
-        let place = named.or_else(|| here.as_ref().and_then(at));
+        // What is typed chooses the first row that has it.
+        let here = here.as_ref().filter(|_| words.is_empty());
+        let place = named.or_else(|| here.and_then(at));
         self.cursor = ListCursor::new(place.unwrap_or(0));
     }
 

@@ -366,25 +366,31 @@ impl Page {
             ));
         }
         rows.extend([PageBlock::BLANK, PageBlock::heading(t!("status-limits"))]);
+        let scope = |it: &RateLimit| match it.scope.as_str() {
+            "" => t!("status-limit-all").to_owned(),
+            scope => scope.to_owned(),
+        };
+        let number = |text: &str| text.parse().map_or_else(|_| text.to_owned(), figure::grouped);
+        let text = |it: &RateLimit| match (number(&it.remaining).as_str(), number(&it.limit).as_str()) {
+            ("", limit) => t!("status-limit", limit = limit),
+            (left, "") => t!("status-limit-left", left = left),
+            (left, limit) => t!("status-limit-left-of", left = left, limit = limit),
+        };
+        let widest = |of: &dyn Fn(&RateLimit) -> String| limits.iter().map(|it| width::width(&of(it))).max();
+        let [scopes, texts] = [widest(&scope), widest(&text)].map(Option::unwrap_or_default);
         for it in limits {
-            let scope = if it.scope.is_empty() {
-                t!("status-limit-all")
-            } else {
-                it.scope.as_str()
-            };
-            let text = match (it.remaining.as_str(), it.limit.as_str()) {
-                ("", limit) => t!("status-limit", limit = limit),
-                (left, "") => t!("status-limit-left", left = left),
-                (left, limit) => t!("status-limit-left-of", left = left, limit = limit),
-            };
             let reset = match it.reset.as_str() {
                 "" => String::new(),
                 reset => format!("   {}", t!("status-limit-reset", reset = reset)),
             };
-            let label = Span::new(Sanitized::line(&format!("{scope}  ")), Role::Dim);
+            let label = width::pad(&Sanitized::line(&scope(it)), scopes + 2);
+            let text = width::pad(&Sanitized::line(&text(it)), texts);
             rows.push(PageBlock::Item(
-                label,
-                vec![Span::new(Sanitized::line(&format!("{text}{reset}")), Role::Text)],
+                Span::new(Sanitized::new(&label), Role::Dim),
+                vec![Span::new(
+                    Sanitized::line(format!("{text}{reset}").trim_end()),
+                    Role::Text,
+                )],
             ));
         }
         rows.push(PageBlock::line(note, Role::Dim));

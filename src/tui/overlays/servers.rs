@@ -148,6 +148,14 @@ impl ServersPage {
                 None => texts.push((visible_line(&tool.about), Role::Text)),
             },
             None => {
+                // The row above cuts it where there is little room.
+                let mut about = state(server).2;
+                for more in [server.title.as_str(), server.version.as_str()] {
+                    if !more.is_empty() {
+                        about = format!("{about} · {more}");
+                    }
+                }
+                texts.push((visible_line(&about), Role::Dim));
                 if let ServerState::Unapproved { was: Some(was) } = &server.state {
                     texts.push((Sanitized::from(format!("- {}", visible_line(was))), Role::Removed));
                 }

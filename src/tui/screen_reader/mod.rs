@@ -227,7 +227,8 @@ impl FrontEnd for ScreenReader {
                 self.speaker.note(&t!("plain-trust", question = asked));
             }
         }
-        if let Some(toast) = app.toast.take() {
+        let toast = app.toast.take();
+        for toast in toast.into_iter().chain(app.terminal.notices.drain(..)) {
             self.speaker.note(&toast);
         }
         if app.overlays.len() != self.overlays.count {

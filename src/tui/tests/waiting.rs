@@ -660,6 +660,36 @@ fn no_letter_alone_sends_a_message_again_or_deletes_a_todo() {
     assert_eq!(metadata["todos"], json!([]));
 }
 
+#[test]
+fn undo_does_not_bring_back_what_was_sent() {
+    for is_vim in [true, false] {
+        let mut app = TestApp::new(100, 30);
+        if is_vim {
+            app.keys("/vim<enter>");
+        }
+        app.keys("hello there<enter>");
+        assert_eq!(app.app.composer.field.text(), "");
+        app.keys(if is_vim { "<esc>uuu" } else { "<ctrl+/><ctrl+/>" });
+        assert_eq!(app.app.composer.field.text(), "", "vim: {is_vim}");
+    }
+}
+
+#[test]
+fn an_approval_that_waits_does_not_fold() {
+    let mut app = TestApp::new(100, 30);
+    approval(
+        &mut app,
+        json!({ "type": "terminal_command", "metadata": { "command": "git push" } }),
+    );
+    app.keys("<tab>");
+    app.later(1000);
+    let before = app.picture();
+    for key in ["z", "Z", "<enter>"] {
+        app.keys(key);
+        assert_eq!(app.picture(), before, "{key}");
+    }
+}
+
 /// In Vim's normal mode letters are Vim's: they may change the draft, and nothing else.
 #[test]
 fn vim_commands_change_the_draft_only() {

@@ -63,7 +63,7 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
                 || OWN_NOTICES.contains(&notice.code))
         {
             // What is lost, or will be: repairs of a stream are only for those who look for them.
-            app.toast(worded(notice.message.lines().next().unwrap_or_default()));
+            app.notice(worded(notice.message.lines().next().unwrap_or_default()));
             match notice.code.as_str() {
                 "session-not-stored" => app.conversation.is_unstored = true,
                 "session-stored-again" => app.conversation.is_unstored = false,

@@ -151,7 +151,7 @@ mod tests {
 · trusted this folder · /trust to change
 · stopped trusting this folder · /trust to change
 · this folder's rules stay off · /trust to change
-· mode is plan now · shift+tab
+· this answer continues in plan mode · shift+tab
 · always allowed: Shell(git push), in your settings · /permissions
 · exported to ~/cart.html · delete it to undo
 · saved to notes.md · delete it to undo

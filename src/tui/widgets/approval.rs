@@ -303,7 +303,8 @@ fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
             .enumerate()
         {
             let label = if at == 0 { label } else { "" };
-            rows.extend(labelled(label, &[Span::new(visible_line(text), Role::Text)], columns));
+            let text = crate::tui::spoken::worded(text);
+            rows.extend(labelled(label, &[Span::new(visible_line(&text), Role::Text)], columns));
         }
     }
     let question = view.questions.first();

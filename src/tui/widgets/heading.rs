@@ -149,7 +149,11 @@ pub(super) fn at_work(word: &str) -> [Span; 2] {
 
 /// The word of a heading: dim, as wide as all of them; a longer one has a gap behind it.
 pub(super) fn word(text: &str) -> Span {
-    let text = cut_end(&Sanitized::line(text), 3 * WORD);
+    word_within(text, 3 * WORD)
+}
+
+fn word_within(text: &str, columns: usize) -> Span {
+    let text = cut_end(&Sanitized::line(text), columns);
     let columns = if width(&text) < WORD { WORD } else { width(&text) + GAP };
     Span::new(pad(&text, columns), Role::Dim)
 }
@@ -158,7 +162,8 @@ pub(super) fn word(text: &str) -> Span {
 pub(super) fn heading(name: &str, title: &[Span], facts: Facts, columns: usize) -> StyledLine {
     let mut spans = Vec::with_capacity(title.len() + 1);
     if !name.is_empty() {
-        spans.push(word(name));
+        // The name of a server's tool is long.
+        spans.push(word_within(name, (columns / 3).max(3 * WORD)));
     }
     spans.extend_from_slice(title);
     line(&spans, facts, columns)

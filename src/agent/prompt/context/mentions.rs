@@ -17,7 +17,7 @@ use crate::{
     },
     models::Image,
     protocol::{Address, Message, Turn},
-    sandbox::{Located, Place, Refused, Workspace},
+    sandbox::{Located, Place, Refused, SeenFile, Workspace},
     tools::Stop,
     transcript::Transcript,
 };
@@ -52,6 +52,8 @@ pub struct Attachments {
     pub warnings: Vec<String>,
     /// Files and folders that were named, from the root: rules may be for them.
     pub paths: Vec<String>,
+    /// The parts of files that are in the text: the model has read them.
+    pub read: Vec<(Located, SeenFile)>,
 }
 
 /// Lines of a file, counted from 1, the last one included.
@@ -276,8 +278,9 @@ fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> MentionT
     let plain = written.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'', '`']);
     match refused {
         Some(why) => MentionTarget::Refused(why),
-        // Names of people and of packages begin with an `@` too.
+        // Names of people and of packages begin with an `@` too, and so do resources of servers: `@server:scheme://path`.
         None if plain.contains('/')
+            && !plain.contains("://")
             && split_lines(plain)
                 .0
                 .rsplit('/')
@@ -395,6 +398,11 @@ fn attach(
         found
             .warnings
             .push(format!("{}: {left} of its lines have no room", name(&file.shown)));
+    }
+    // Of other encodings the model sees something else than what is on the disk.
+    if std::str::from_utf8(&bytes).is_ok() && (shown > 0 || total == 0) {
+        let lines = first as u64..=(first + shown).saturating_sub(1).max(first) as u64;
+        found.read.push((file.clone(), SeenFile::new(&bytes, lines)));
     }
     if total == 0 {
         "[the file is empty]".clone_into(&mut body);

@@ -63,7 +63,7 @@ pub fn message_parts(
         let mistakes = mistakes(workspace, around.findings, recent().chain(named));
         before.extend(linter_errors(mistakes));
         before.extend(watch.changes(workspace));
-        take(attached, rules, open, &mut before, &mut told);
+        take(attached, around.seen, rules, open, &mut before, &mut told);
     }
     before.extend(reminder(around.mode, around.was, around.prompt));
     told.parts.insert(0, Part::Text(query(text, &before)));
@@ -79,7 +79,7 @@ pub fn steering_parts(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet
     let mut before: Vec<String> = Vec::new();
     if let Some(workspace) = around.workspace {
         let attached = mentions::resolve(text, workspace, around.transcript, rules);
-        take(attached, rules, open, &mut before, &mut told);
+        take(attached, around.seen, rules, open, &mut before, &mut told);
     }
     before.extend(reminder(around.mode, around.was, around.prompt).filter(|_| around.was != Some(around.mode)));
     told.parts.insert(0, Part::Text(query(text, &before)));
@@ -93,9 +93,10 @@ pub fn open(files: &mut Vec<String>, path: String) {
     files.truncate(OPEN);
 }
 
-/// Builds a message with its attachments and their rules in front of it, and remembers the files as open.
+/// Builds a message with its attachments and their rules in front of it, and remembers the files as open and as read.
 fn take(
     mut attached: mentions::Attachments,
+    seen: &Seen,
     rules: &mut RuleSet,
     open: &mut Vec<String>,
     before: &mut Vec<String>,
@@ -113,6 +114,9 @@ fn take(
         ),
     );
     before.push(attached.text);
+    for (file, part) in attached.read {
+        seen.note(&file, part);
+    }
     for path in attached.paths {
         self::open(open, path);
     }
@@ -213,6 +217,9 @@ mod tests {
         );
         assert!(matches!(first.parts.as_slice(), [Part::Text(_), Part::Image(_)]));
         assert_eq!(open, ["picture.png", "src/a.rs"]);
+        let file = workspace.locate("src/a.rs").expect("a file");
+        let bytes = std::fs::read(&file.path).expect("it is there");
+        assert!(seen.check(&file, &bytes).is_ok(), "what came along was read");
 
         let file = workspace.locate("src/a.rs").expect("a file");
         watch.remember(&workspace, [&file.path]);

@@ -553,6 +553,17 @@ fn another_prompt_for_the_same_model_is_told_in_a_message_and_changed_tools_are_
     assert!(last.contains("system_reminder") && last.contains("Two."), "{last}");
     let (_, last, _) = say("<a>\nTwo.\n</a>\n", "m", &all);
     assert!(!last.contains("Two."), "it is told once: {last}");
+    let (_, last, _) = say("<a>\nTwo.\n</a>\n<b>\nMore.\n</b>\n", "m", &all);
+    assert!(
+        last.contains("holds again, but for this:") && last.contains("Two.") && last.contains("More."),
+        "{last}"
+    );
+    let (_, last, _) = say("<a>\nOne.\n</a>\n", "m", &all);
+    assert!(last.contains("holds again."), "a change back is told: {last}");
+    let (_, last, _) = say("<a>\nOne.\n</a>\n", "m", &all);
+    assert!(!last.contains("holds again"), "{last}");
+    let (_, last, _) = say("<a>\nTwo.\n</a>\n", "m", &all);
+    assert!(last.contains("Two.") && !last.contains("holds again"), "{last}");
     let (_, _, notice) = say("<a>\nTwo.\n</a>\n", "m", &|it| it.name != "change");
     assert_eq!(notice.as_deref(), Some("cache lost: tools changed: change"));
     let (system, last, notice) = say("<a>\nTwo.\n</a>\n", "another", &all);

@@ -85,7 +85,10 @@ fn found(base: &CliContext, place: &str, is_json: bool) -> Result<Result<String,
     }
     let Some((origin, it)) = local else {
         return Ok(Err(match found.len() {
-            0 => format!("no saved conversation changed {name}"),
+            0 => format!(
+                "no saved conversation changed {name}\n  in a clone, fetch the notes of others first: \
+                 git fetch origin refs/notes/sheaf:refs/notes/sheaf"
+            ),
             count => format!("none of the {count} saved changes to {name} produced this line"),
         }));
     };

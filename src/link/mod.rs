@@ -158,6 +158,9 @@ pub enum AskError {
     /// The peer has no such thing.
     #[error("{peer} cannot answer that")]
     Unsupported { peer: String },
+    /// The peer refused it, and says why.
+    #[error("{0}")]
+    Refused(String),
     /// The peer should have answered and did not.
     #[error("{peer} did not answer")]
     Failed {

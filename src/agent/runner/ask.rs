@@ -37,6 +37,9 @@ impl Runner {
         tokio::spawn(async move {
             let answer = match answer.await {
                 Ok(answer) => answer.ok_or(AskError::Unsupported { peer }),
+                Err(failure) if failure.kind == FailureKind::Request => {
+                    Err(AskError::Refused(failure.message.into_string()))
+                }
                 Err(failure) => Err(AskError::Failed {
                     peer,
                     source: failure.into(),

@@ -113,8 +113,7 @@ impl Restorer {
             return;
         };
         let is_due = checkpoints.ends_with_undo();
-        let has_work = is_due || checkpoints.has_others();
-        let Some(workspace) = files.workspace.filter(|_| has_work).cloned() else {
+        let Some(workspace) = files.workspace.cloned() else {
             return;
         };
         let (seen, log) = (Arc::clone(files.seen), Arc::clone(log));

@@ -117,6 +117,7 @@ impl Running {
         let tokens = memory.history.tokens(sizes.fixed());
         if self.request.has_compacted {
             let hopeless = compaction::biggest(&memory.history, &sizes);
+            self.keep_text(memory);
             return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory);
         }
         // One that stands in may have a smaller window, which is none of the other's.
@@ -128,8 +129,16 @@ impl Running {
             ..self.sizes(memory)
         };
         match compaction::plan(&memory.history, &sizes, Cause::Overflow) {
-            Ok(plan) => self.carry_out(plan, Cause::Overflow, String::new(), memory),
-            Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory),
+            Ok(plan) => {
+                if self.request.has_output {
+                    self.drop_part(memory);
+                }
+                self.carry_out(plan, Cause::Overflow, String::new(), memory);
+            }
+            Err(hopeless) => {
+                self.keep_text(memory);
+                self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory);
+            }
         }
     }
 

@@ -151,9 +151,6 @@ impl Running {
             return self.ask_model(memory);
         }
         if failure.kind == FailureKind::TooLong && !self.request.said.iter().any(|it| matches!(it, Said::Call(_))) {
-            if self.request.has_output {
-                self.drop_part(memory);
-            }
             return self.overflowed(failure, memory);
         }
         self.keep_text(memory);
@@ -193,7 +190,7 @@ impl Running {
     }
 
     /// Keeps the text of an interrupted message, which the user has read.
-    fn keep_text(&mut self, memory: &mut Memory) {
+    pub(super) fn keep_text(&mut self, memory: &mut Memory) {
         let said = std::mem::take(&mut self.request.said);
         memory.assistant(said.into_iter().filter(|it| matches!(it, Said::Text(_))).collect());
     }

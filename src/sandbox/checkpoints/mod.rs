@@ -187,11 +187,6 @@ impl Checkpoints {
         others.filter(|it| *it != own && UndoMark::is_set(it)).collect()
     }
 
-    /// Returns true if [`Self::finish_others`] may have something to do.
-    pub fn has_others(&self) -> bool {
-        !self.others().is_empty()
-    }
-
     /// Finishes what killed programs left of undos and redos of other conversations, if all of it is in this workspace. Their
     /// conversations tell of it when they are opened.
     pub fn finish_others(&self, workspace: &Workspace) -> Vec<Result<Done, Refused>> {

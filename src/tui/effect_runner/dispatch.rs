@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{EffectRunner, clipboard, files, history, own_files, sessions};
 use crate::{
-    link::Link,
+    link::{AskError, Link},
     os::process,
     theme,
     tui::{
@@ -134,7 +134,11 @@ impl EffectRunner {
 
     fn ask(&self, ask: Ask, link: &Arc<dyn Link>) {
         let reply = link.ask(ask.query.clone());
-        self.spawn(async move { EffectOutcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
+        let told = |it: AskError| match &it {
+            AskError::Failed { source, .. } => format!("{it}: {source}"),
+            AskError::Unsupported { .. } | AskError::Refused(_) => it.to_string(),
+        };
+        self.spawn(async move { EffectOutcome::Replied(ask, reply.await.map_err(told)) });
     }
 
     fn status(&self, run: StatusRun, folder: PathBuf) {

@@ -128,7 +128,10 @@ impl EditList {
                 value,
                 is_overridden: it.origin.layer > Layer::User,
                 is_own: it.origin.layer == Layer::User,
-                origin: it.origin.to_string(),
+                origin: match it.origin.place {
+                    None => t!("config-default").to_owned(),
+                    Some(_) => it.origin.to_string(),
+                },
                 action: if is_fixed || is_secret {
                     RowAction::Nothing
                 } else {

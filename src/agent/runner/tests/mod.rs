@@ -380,6 +380,10 @@ async fn what_cannot_be_done_is_said() {
     let nobody = Conversation::with(&test_server::nobody().await);
     let error = nobody.link.ask(Query::Models).await.expect_err("nobody is there");
     assert!(matches!(error, AskError::Failed { .. }), "{error:?}");
+    let refused = conversation.link.ask(Query::CheckRule("Shell(".to_owned())).await;
+    let error = refused.expect_err("this is no rule");
+    assert!(matches!(error, AskError::Refused(_)), "{error:?}");
+    assert!(error.to_string().contains("Shell("), "the rule is named: {error}");
 }
 
 #[tokio::test]

@@ -1554,7 +1554,7 @@ servers-more = { $count ->
    *[other] { $count } weitere Zeilen: Bild ab
 }
 servers-given = bekommt: { $names }
-servers-gaps = der Sandbox fehlt: { $gaps }
+servers-gaps = Sandbox: { $gaps }
 footer-approve = genehmigen
 footer-restart = neu starten
 footer-tools = Werkzeuge

@@ -1557,7 +1557,7 @@ servers-more = { $count ->
    *[other] { $count } more lines: pgdn
 }
 servers-given = given: { $names }
-servers-gaps = the sandbox is missing: { $gaps }
+servers-gaps = sandbox: { $gaps }
 footer-approve = approve
 footer-restart = restart
 footer-tools = tools

@@ -670,7 +670,8 @@ pub fn report(servers: &Servers) -> ServersReport {
     let layers = sandbox::layers();
     let gaps = match layers.tier {
         Tier::Full => String::new(),
-        Tier::Partial | Tier::None => layers.but(false).to_owned(),
+        Tier::Partial => format!("partial, without: {}", layers.but(false)),
+        Tier::None => format!("none: {}", layers.but(false)),
     };
     let server = |it: Status| {
         let is_program = matches!(it.definition.endpoint, Endpoint::Program { .. });

@@ -24,7 +24,7 @@ use crate::{
     models::discover::{self, DiscoveredProvider, Evidence},
     protocol::{
         ClarificationResponse, Command, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Outcome,
-        ResponseStart, Status, Submit, Turn,
+        ResponseStart, Status, Submit, Turn, sentence,
     },
     t,
     tui::now_ms,
@@ -53,7 +53,7 @@ pub struct Onboarding {
 pub fn start(onboarding: Onboarding) -> Arc<dyn Link> {
     let log = Log::new();
     let about = About {
-        peer: t!("first-peer").to_owned(),
+        peer: sentence::NO_MODEL.text().to_owned(),
         ..About::default()
     };
     let (link, inbox) = Local::new(Arc::clone(&log), about);
@@ -131,7 +131,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
             }
             Request::Ask(_, reply) => {
                 let _ = reply.send(Err(AskError::Unsupported {
-                    peer: t!("first-peer").to_owned(),
+                    peer: sentence::NO_MODEL.text().to_owned(),
                 }));
             }
         }

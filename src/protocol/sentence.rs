@@ -41,7 +41,10 @@ pub const NOT_OFFERED: Sentence = Sentence::new("`{}` is not offered to this mod
 /// In the list of servers that a command would reach.
 pub const ANY_HOST: Sentence = Sentence::new("any host", "agent-any-host");
 
-const ALL: [&Sentence; 19] = [
+/// The peer of a conversation before a server is chosen.
+pub const NO_MODEL: Sentence = Sentence::new("no model", "first-peer");
+
+const ALL: [&Sentence; 20] = [
     &NO_GIT,
     &NO_REPOSITORY,
     &CONFLICTS,
@@ -61,6 +64,7 @@ const ALL: [&Sentence; 19] = [
     &MARKS_LEFT,
     &NOT_OFFERED,
     &ANY_HOST,
+    &NO_MODEL,
 ];
 
 impl Sentence {

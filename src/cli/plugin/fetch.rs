@@ -294,6 +294,22 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o100 != 0)
 }
 
+/// Files that are in both folders and differ, in their contents or in being programs; from the folders, sorted.
+pub fn changed_files(before: &Path, after: &Path) -> Result<Vec<PathBuf>> {
+    let known = files(before)?;
+    let mut changed = Vec::new();
+    for path in files(after)? {
+        if known.binary_search(&path).is_err() {
+            continue;
+        }
+        let [was, is] = [before, after].map(|root| file::read_beneath(root, &path, MOST_BYTES));
+        if was? != is? || is_program(&before.join(&path)) != is_program(&after.join(&path)) {
+            changed.push(path);
+        }
+    }
+    Ok(changed)
+}
+
 /// A hash of all files below a folder, with their names and whether they are programs.
 pub fn content(root: &Path) -> Result<String> {
     let mut parts: Vec<Vec<u8>> = Vec::new();

@@ -27,6 +27,8 @@ use crate::{
 
 /// Digits of a commit that are shown.
 const DIGITS: usize = 12;
+/// Changed files of an update that are listed.
+const MOST_CHANGED: usize = 50;
 
 pub fn run(it: &Arguments) -> Result<u8> {
     let base = CliContext::of(&it.common, &TargetArguments::default())?;
@@ -212,12 +214,15 @@ impl Plugins {
             }
             let before = read_plugin(&self.folder(&entry.name), &entry.name);
             let before = before.map(|it| plugin_contents(&it)).unwrap_or_default();
+            // Without the old files each is new.
+            let changed = fetch::changed_files(&self.folder(&entry.name), &staged.root).unwrap_or_default();
             say(&format!(
-                "{} {} → {}\n{}",
+                "{} {} → {}\n{}{}",
                 entry.name,
                 short(&entry.revision),
                 short(&staged.revision),
-                differences(&before, &plugin_contents(&plugin))
+                differences(&before, &plugin_contents(&plugin)),
+                changed_texts(&changed)
             ));
             if !is_wanted("update it?", yes)? {
                 worst = code::FAILED;
@@ -307,15 +312,21 @@ fn differences(before: &[(&'static str, String)], after: &[(&'static str, String
         .iter()
         .filter(|it| !before.contains(it))
         .map(|it| format!("+ {}", row(it)));
-    let lines: Vec<String> = gone
-        .chain(new)
+    gone.chain(new)
         .map(|it| format!("  {}\n", visible_lines(&it)))
+        .collect()
+}
+
+/// The lines of files that have other contents.
+fn changed_texts(files: &[PathBuf]) -> String {
+    let lines = files.iter().take(MOST_CHANGED);
+    let mut lines: String = lines
+        .map(|it| format!("  changed  {}\n", visible_lines(&it.to_string_lossy())))
         .collect();
-    if lines.is_empty() {
-        "  the same parts, with other texts or scripts\n".to_owned()
-    } else {
-        lines.concat()
+    if files.len() > MOST_CHANGED {
+        lines.push_str(&format!("  changed  {} more files\n", files.len() - MOST_CHANGED));
     }
+    lines
 }
 
 fn short(revision: &str) -> &str {

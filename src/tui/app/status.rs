@@ -111,10 +111,10 @@ impl App {
     fn state(&self) -> Value {
         let conversation = &self.conversation;
         let transcript = &conversation.transcript;
-        let (_, total) = transcript.usage();
+        let (last, total) = transcript.usage();
         let folder = conversation.workspace.folder.to_string_lossy();
-        let first = transcript.exchanges.first();
-        let session = first.and_then(|it| it.response.origin.conversation_id.as_ref());
+        let mut sessions = transcript.exchanges.iter().rev();
+        let session = sessions.find_map(|it| it.response.origin.conversation_id.as_ref());
         let session = session.map_or("", |it| it.as_str());
         let model = self.composer.model_name(&conversation.about).unwrap_or_default();
         let style = self.preferences.settings.prompt.style.as_deref().unwrap_or("default");
@@ -123,8 +123,8 @@ impl App {
         let used = share(tokens).map(|it| it.min(100));
         let current = (tokens > 0).then(|| {
             json!({
-                "input_tokens": tokens,
-                "output_tokens": 0,
+                "input_tokens": tokens.saturating_sub(last.completion_tokens),
+                "output_tokens": last.completion_tokens.min(tokens),
                 "cache_creation_input_tokens": 0,
                 "cache_read_input_tokens": 0,
             })
@@ -164,8 +164,15 @@ impl App {
                 }),
             },
         });
-        if let (Some(effort), Some(members)) = (self.composer.effort, state.as_object_mut()) {
-            members.insert("effort".to_owned(), json!({ "level": effort }));
+        if let Some(members) = state.as_object_mut() {
+            let effort = self.composer.effort.map(|it| json!({ "level": it }));
+            members.extend(effort.map(|it| ("effort".to_owned(), it)));
+            let vim = self
+                .composer
+                .field
+                .vim_mode()
+                .map(|it| json!({ "mode": it.as_str().to_uppercase() }));
+            members.extend(vim.map(|it| ("vim".to_owned(), it)));
         }
         state
     }

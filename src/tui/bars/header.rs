@@ -7,7 +7,10 @@ use crate::{
     t,
     text::{Role, Sanitized, Span, width},
     transcript::Transcript,
-    tui::app::{Composer, Conversation, Workspace},
+    tui::{
+        app::{Composer, Conversation, Workspace},
+        spoken::worded,
+    },
 };
 
 /// Columns below which the model is not named.
@@ -76,7 +79,8 @@ fn right(
             parts.push(match name.as_str() {
                 "model" => {
                     let name = conversation.answering_model().or(model_name);
-                    let name = name.unwrap_or(&conversation.about.peer);
+                    let peer = worded(&conversation.about.peer);
+                    let name = name.unwrap_or(&peer);
                     model(name, columns, wide).into_iter().collect()
                 }
                 "effort" => {

@@ -8,8 +8,13 @@ use super::{
     reviewing::changed,
     waiting::{PAGES, STATES, approval, begun, ended, form},
 };
-use crate::protocol::{
-    ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked, Turn,
+use crate::{
+    journal::Log,
+    link::{About, local::Local},
+    protocol::{
+        ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked,
+        Turn,
+    },
 };
 
 pub(super) fn click(app: &mut TestApp, text: &str) {
@@ -669,6 +674,30 @@ fn what_was_stopped_in_one_conversation_is_not_stopped_in_the_next() {
         matches!(&sent[..], [Command::Steer(it)] if it.message.content == "steer now"),
         "{sent:?}"
     );
+}
+
+#[test]
+fn a_tour_does_not_get_the_message_that_waits_for_a_model() {
+    let replay = About {
+        is_replay: true,
+        ..About::default()
+    };
+    let live = About {
+        model: Some(crate::models::script::NAME.to_owned()),
+        ..About::default()
+    };
+    for about in [replay, live] {
+        let mut app = TestApp::new(80, 24);
+        app.app.conversation.about.hears = false;
+        begun(&mut app);
+        app.keys("for a model<enter>");
+        assert_eq!(app.app.composer.queue.len(), 1);
+        let before = app.sent().len();
+        let (link, _inbox) = Local::new(Log::new(), about);
+        app.take(Msg::Switch(std::sync::Arc::new(link)));
+        assert_eq!(app.app.composer.field.text(), "for a model");
+        assert!(app.app.composer.queue.is_empty() && app.sent().len() == before);
+    }
 }
 
 #[test]

@@ -117,6 +117,7 @@ fn a_command_of_the_user_s_says_what_stands_in_the_header() {
         assert!(state.get(member).is_some(), "{member}");
     }
     assert_eq!(state["context_window"]["current_usage"], serde_json::Value::Null);
+    assert!(state.get("vim").is_none());
     desk.app.composer.mode = Mode::Plan;
     assert_eq!(desk.app.status_due(), None, "it runs");
     desk.take(Msg::Done(EffectOutcome::Status(Ok(

@@ -171,9 +171,9 @@ fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>, is_afar: bo
         )),
         (Some(Decision::Ask), verdict) => {
             let why = if hook.reason.is_empty() {
-                "a hook asks"
+                "a hook asks".to_owned()
             } else {
-                &hook.reason
+                format!("a hook asks: \u{201c}{}\u{201d}", hook.reason)
             };
             let question = match verdict {
                 Verdict::Ask(question) => approval::Question {
@@ -184,7 +184,7 @@ fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>, is_afar: bo
                     ..question
                 },
                 Verdict::Allow | Verdict::Deny(_) => approval::Question {
-                    why: why.to_owned(),
+                    why,
                     is_wanted: true,
                     ..approval::Question::default()
                 },

@@ -16,6 +16,15 @@ use crate::{
     tools::{Change, Outcome, Work, object},
 };
 
+/// The first file that a patch names, of one that may be in no form at all.
+fn patched(patch: &str) -> Option<&str> {
+    let heads = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
+    let mut paths = patch
+        .lines()
+        .filter_map(|line| heads.iter().find_map(|it| line.strip_prefix(it)));
+    paths.next().map(str::trim)
+}
+
 impl Running {
     /// Opens the document of a call.
     pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>) {
@@ -350,7 +359,10 @@ impl Running {
         match tool.as_ref().map(|it| &it.work) {
             Some(Work::Change(_)) => {
                 let path = job.arguments.text("file_path").or(job.arguments.text("target_file"));
-                let path = path.or(job.arguments.text("target_notebook")).unwrap_or_default();
+                let path = path.or(job.arguments.text("target_notebook"));
+                let path = path
+                    .or_else(|| patched(job.arguments.text("input")?))
+                    .unwrap_or_default();
                 let proposal = job.prepared.proposal.take();
                 match &proposal {
                     Some(proposal) => self.show_unmade(job, &proposal.changes, &Applied::Failed, &failure(fault)),

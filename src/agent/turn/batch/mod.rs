@@ -161,7 +161,7 @@ fn keep_kind(job: &mut Job) {
         return;
     };
     let subjects: &[&str] = match &tool.work {
-        Work::Change(_) => &["file_path", "target_file", "target_notebook"],
+        Work::Change(_) => &["file_path", "target_file", "target_notebook", "input"],
         Work::Command { .. } => &["command"],
         Work::Call { .. } | Work::Turn(_) => &[],
     };

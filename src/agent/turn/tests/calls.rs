@@ -318,6 +318,20 @@ fn a_call_that_cannot_be_is_answered_and_the_model_goes_on() {
 }
 
 #[test]
+fn a_patch_that_is_not_offered_is_shown_as_a_change_of_its_first_file() {
+    let mut talk = Talk::begin();
+    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-a\n+b\n*** Delete File: b.rs\n*** End Patch";
+    talk.says(call("a", "apply_patch", json!({ "input": patch })));
+    let shown = talk.says(ends(EndReason::ToolUse));
+    assert!(shown.contains("file_edit") && shown.contains("error"), "{shown}");
+    let path = talk.effects.iter().find_map(|it| match it {
+        Effect::Append(Event::DocumentEnd { metadata, .. }) => metadata.get("filePath").cloned(),
+        _ => None,
+    });
+    assert_eq!(path, Some("src/a.rs".into()));
+}
+
+#[test]
 fn arguments_that_are_no_json_are_told_and_no_more_than_three_times() {
     let mut talk = Talk::begin();
     for nth in 1..=3 {

@@ -242,6 +242,7 @@ pub fn scripted_agent(
         about: About {
             peer: provider.peer().to_owned(),
             model: Some(script::NAME.to_owned()),
+            is_scripted: true,
             hears: true,
             runs: true,
             reads_context: true,

@@ -51,6 +51,8 @@ pub struct About {
     pub window: Option<u64>,
     /// A recording: what is typed goes nowhere.
     pub is_replay: bool,
+    /// The model is a script: only what it expects gets a true answer.
+    pub is_scripted: bool,
     /// Another program writes the conversation: only answers and a stop are passed on to it. The value is the command that
     /// continues a copy.
     pub written_elsewhere: Option<String>,

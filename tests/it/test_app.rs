@@ -63,6 +63,7 @@ impl Link for Noting {
             also: Vec::new(),
             window: Some(1000),
             is_replay: false,
+            is_scripted: false,
             written_elsewhere: None,
             hears: false,
             runs: true,

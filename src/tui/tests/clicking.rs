@@ -683,7 +683,7 @@ fn a_tour_does_not_get_the_message_that_waits_for_a_model() {
         ..About::default()
     };
     let live = About {
-        model: Some(crate::models::script::NAME.to_owned()),
+        is_scripted: true,
         ..About::default()
     };
     for about in [replay, live] {

@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{
     link::Link,
-    models::script,
     protocol::{Command, Query},
     t,
 };
@@ -183,9 +182,8 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
         return effects;
     }
     let about = &app.conversation.about;
-    let is_scripted = about.is_replay || about.model.as_deref() == Some(script::NAME);
     // A tour would answer a message that is for a model.
-    if is_scripted || about.written_elsewhere.is_some() {
+    if about.is_replay || about.is_scripted || about.written_elsewhere.is_some() {
         follow::take_back_queue(app);
     } else {
         effects.push(Effect::Send(Command::Submit(app.composer.queue.remove(0))));

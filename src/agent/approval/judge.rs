@@ -553,7 +553,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     let mut question = Question {
         reaches: if has_network {
             let is_known = |it: &SimpleCommand| programs::names_all_hosts(it, !facts.remotes.is_empty());
-            // Such programs run others on the server that they name, or are none of those that are known.
+            // Such doubts are about one command, which is looked at below.
             let is_read = line
                 .doubts
                 .iter()

@@ -353,6 +353,13 @@ pub fn names_all_hosts(command: &SimpleCommand, has_remotes: bool) -> bool {
         return false;
     };
     let program = base(program);
+    // What runs another program may reach anything, but for one that runs it on the server that it names.
+    match doubt(command) {
+        None => {}
+        Some(Doubt::Wrapper) if program == "ssh" => {}
+        Some(Doubt::Option) if REACHING.contains(&program) => {}
+        Some(_) => return false,
+    }
     if LOCAL.contains(&program) {
         return true;
     }

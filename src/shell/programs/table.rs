@@ -64,10 +64,10 @@ pub const THIRD: WordTable = WordTable(include_str!("../../../assets/programs/th
 /// Programs that a rule of one word would give everything to: what they do stands in their arguments alone.
 pub const UNBOUND: WordList = WordList("chmod chown dd ln mv rm rmdir shred tee truncate unlink");
 
-/// Programs that reach no server.
+/// Programs that reach no server and run no other program, whatever their options.
 pub const LOCAL: WordList = WordList(
-    ": [ basename cat cd chmod cp cut date diff dirname du echo false find grep head jq ls mkdir mv printf pwd rg rm rmdir
-     sed sha256sum sleep sort tail tar tee test touch tr true uniq unzip wc which",
+    ": [ basename cat cd chmod cp cut date diff dirname du echo false grep head jq ls mkdir mv printf pwd rm rmdir sha256sum
+     sleep tail tee test touch tr true uniq wc which",
 );
 
 /// Programs whose arguments name servers.

@@ -366,6 +366,18 @@ fn a_question_says_what_is_reached_and_written() {
             &[],
         ),
         ("curl https://docs.rs | tee x", network, &["docs.rs"], &["x"]),
+        (
+            "curl https://docs.rs; find . -exec sh {} +",
+            network,
+            &["docs.rs", "any host"],
+            &[],
+        ),
+        (
+            "curl https://docs.rs; tar xf a --checkpoint-action=exec=sh",
+            network,
+            &["docs.rs", "any host"],
+            &[],
+        ),
         ("curl https://docs.rs | sh", network, &["docs.rs", "any host"], &[]),
         (
             "curl https://docs.rs && npm install",

@@ -37,7 +37,7 @@ composer-read-only = read-only
 composer-queued = { $count } queued
 composer-waiting = waiting for you
 composer-retry = retrying in { $time }
-composer-retrying = { $because } ({ $attempt } of { $of })
+composer-retrying = { $because } · { $attempt } of { $of }
 composer-connecting = connecting to { $peer }
 composer-first-word = waiting for the model
 composer-silent = no data for { $time }
@@ -182,6 +182,10 @@ edit-problems = { $count ->
 edit-fixed = { $count ->
     [one] 1 problem fixed
    *[other] { $count } problems fixed
+}
+edit-older = { $count ->
+    [one] 1 problem, maybe older
+   *[other] { $count } problems, maybe older
 }
 edit-open = { $count ->
     [one] 1 problem left
@@ -1090,6 +1094,21 @@ config-overridden = Written to { $place }, but { $by } overrides it.
 config-again = enter removes this setting from your file
 config-not-yours = your file does not set this
 config-secret = a secret, which is not edited here: sheaf login, key_file or key_command
+config-kind-text = text
+config-kind-switch = true | false
+config-kind-from = whole number from { $least }
+config-kind-between = whole number, { $least } to { $most }
+config-kind-number = number
+config-kind-duration = duration, such as "60s"
+config-kind-address = address
+config-kind-proxy = address of a proxy | none
+config-kind-path = path
+config-kind-list = list of texts
+config-kind-words = list of { $words }
+config-kind-rules = list of rules
+config-kind-table = table of texts
+config-kind-secret = secret text
+config-kind-command = command, as a text for the shell or a list
 permissions-remove = enter removes it from your settings
 permissions-again = enter again removes this rule
 permissions-add = + add a rule

@@ -160,6 +160,8 @@ export interface ChangeCheck {
   openProblems?: number;
   /** the new problems, at most 20 */
   problems: Array<Problem>;
+  /** problems that may be older than the change, at most 20 */
+  olderProblems?: Array<Problem>;
   /** why files were not looked at */
   unchecked: Array<string>;
 }

@@ -200,6 +200,14 @@ fn build(base: &CliContext) -> Result<u8> {
             done.all - done.done
         ));
     }
+    let damaged = embeddings.shared().map_or(0, SharedVectors::damaged);
+    if damaged > 0 {
+        complain(&format!(
+            "{} in index.cache {} damaged; what was computed here takes their place where it may be written",
+            figure::count(damaged, "object", "objects"),
+            if damaged == 1 { "is" } else { "are" }
+        ));
+    }
     if let Some(why) = embeddings.shared().and_then(SharedVectors::failure) {
         complain(&format!("index.cache was not used to the end: {why}"));
     }

@@ -481,16 +481,22 @@ fn login(base: &CliContext, wanted: &McpLogin, challenge: Option<String>) -> Res
             say(
                 "When the browser shows an error instead of coming back here, paste the address that it was sent to:\n",
             );
-            let (to, typed) = tokio::sync::oneshot::channel();
+            let (to, mut typed) = tokio::sync::mpsc::unbounded_channel();
             // Nobody waits for this thread, which may read for ever.
             std::thread::spawn(move || {
-                let mut line = String::new();
-                io::stdin().lock().read_line(&mut line).ok();
-                let _ = to.send(line);
+                for line in io::stdin().lock().lines().map_while(Result::ok) {
+                    let _ = to.send(line);
+                }
             });
-            tokio::select! {
-                redirected = attempt.callback() => redirected,
-                Ok(line) = typed => Ok(line),
+            loop {
+                tokio::select! {
+                    redirected = attempt.callback() => break redirected,
+                    Some(line) = typed.recv() => match attempt.answer(&line) {
+                        Ok(_) => break Ok(line),
+                        Err(_) if line.trim().is_empty() => {}
+                        Err(why) => say(&format!("{why}: paste all of it, or press Ctrl+C to stop\n")),
+                    },
+                }
             }
         } else {
             let waited = tokio::time::timeout(LOGIN_PATIENCE, attempt.callback()).await;

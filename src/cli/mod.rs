@@ -729,6 +729,9 @@ fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
                 return Ok(code::USAGE);
             };
             say(language.text);
+            if tag == "en" {
+                say(&config::messages());
+            }
         }
         Setting::Keymap => say(tui::app::keymap::BUILT_IN),
         Setting::Theme { name } => {

@@ -58,13 +58,13 @@ pub fn run(asked: &Search) -> Result<u8> {
     } else {
         say(&harmless(printed(&found.data)));
     }
+    if let Some(note) = found.data.get("note").and_then(Value::as_str) {
+        complain(note);
+    }
     let chunks = found.data.get("chunks").and_then(Value::as_array);
     if chunks.is_none_or(Vec::is_empty) {
         complain("nothing was found; ask with other words");
         return Ok(code::FAILED);
-    }
-    if let Some(note) = found.data.get("note").and_then(Value::as_str) {
-        complain(note);
     }
     Ok(code::OK)
 }

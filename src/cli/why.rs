@@ -85,10 +85,11 @@ fn found(base: &CliContext, place: &str, is_json: bool) -> Result<Result<String,
     }
     let Some((origin, it)) = local else {
         return Ok(Err(match found.len() {
-            0 => format!(
-                "no saved conversation changed {name}\n  in a clone, fetch the notes of others first: \
+            0 if path.ancestors().any(|it| it.join(".git").exists()) => format!(
+                "no saved conversation changed {name}\n  to see the notes of others in a clone: \
                  git fetch origin refs/notes/sheaf:refs/notes/sheaf"
             ),
+            0 => format!("no saved conversation changed {name}"),
             count => format!("none of the {count} saved changes to {name} produced this line"),
         }));
     };

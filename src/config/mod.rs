@@ -27,7 +27,7 @@ pub use origin::{Layer, Origin};
 pub use paths::{Paths, shown_path};
 pub use problem::{Location, Problem, SourceText, distance, nearest, suggestion};
 pub use provider::{AddressError, KnownService, SERVICES, Upstream, ollama_url};
-pub use reference::{ExplainedValue, explain, reference};
+pub use reference::{ExplainedValue, explain, messages, reference};
 pub use secret::{KeyError, KeySource, Secret, forget_in_keyring, store_in_keyring};
 pub use settings::{
     Agent, Approvals, Connection, Context, Export, Gateway, KEYS, Key, LanguageServer, McpServer, Model, Net, Prompt,

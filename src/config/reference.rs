@@ -1,6 +1,6 @@
 //! The reference of all keys as text, and the origin of each current value.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use super::{KEYS, Key, Origin, Settings, settings::FOREIGN_VARIABLES};
 
@@ -38,6 +38,23 @@ pub fn reference() -> String {
             variables(key)
         );
         let _ = writeln!(text, "  {}", key.about);
+    }
+    text
+}
+
+/// Returns the descriptions of all keys as Fluent messages, which is what a language translates.
+pub fn messages() -> String {
+    let mut text = String::from("\n## Settings, as /config describes them\n\n");
+    let mut seen = BTreeSet::new();
+    for key in KEYS.iter().filter(|it| seen.insert(it.about)) {
+        let _ = write!(text, "{} = ", key.text_id());
+        for letter in key.about.chars() {
+            let _ = match letter {
+                '{' | '}' => write!(text, "{{\"{letter}\"}}"),
+                letter => write!(text, "{letter}"),
+            };
+        }
+        text.push('\n');
     }
     text
 }

@@ -30,7 +30,7 @@ pub struct Key {
     pub in_project: bool,
     /// True if a project's value may only add to the user's caution.
     pub(super) tightens: bool,
-    /// Description for the reference.
+    /// Description in English, for the reference.
     pub about: &'static str,
     /// Returns the field, for the name that replaces `*`.
     pub(super) slot: Box<FindSlot>,
@@ -80,6 +80,16 @@ impl Key {
     /// Returns the parts of its path.
     pub(super) fn parts(&self) -> std::str::Split<'_, char> {
         self.path.split('.')
+    }
+
+    /// Returns the id of its description in other languages: `setting-net-retry-for` for `net.retry_for`. Keys that are
+    /// described alike share the id of the first one.
+    pub fn text_id(&self) -> String {
+        let first = KEYS.iter().find(|it| it.about == self.about).unwrap_or(self);
+        let parts = first.parts().filter(|it| *it != "*");
+        parts.fold("setting".to_owned(), |id, part| {
+            format!("{id}-{}", part.replace('_', "-"))
+        })
     }
 
     /// Returns true if it is one of the alternatives for setting an API key or token, which exclude each other.

@@ -27,7 +27,7 @@ const HASHES_TOGETHER: usize = 10_000;
 /// Files whose vectors are made one after the other, before they are shared.
 const FILES_TOGETHER: usize = 64;
 /// Maximum size of the vectors in memory while nothing is searched, in bytes.
-const MOST_AT_REST: usize = 24 << 20;
+const MOST_AT_REST: usize = 12 << 20;
 /// Questions whose vectors are kept.
 const QUESTIONS: usize = 32;
 
@@ -153,9 +153,10 @@ impl Embeddings {
         let mut memory = self.memory();
         if memory.store.is_some() && memory.vectors.size() > MOST_AT_REST {
             memory.vectors = Vectors::default();
-            drop(memory);
-            trim_when_worth();
         }
+        drop(memory);
+        // What a search has read and ordered is several times as large as what it keeps.
+        trim_when_worth();
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -48,12 +48,24 @@ pub struct SharedVectors {
     place: SharedPlace,
     /// Model and version.
     model: String,
-    /// Names of objects that are there, and of those that are not or could not be read: each is asked for once.
-    seen: Mutex<HashMap<String, bool>>,
+    /// Objects by name: each is asked for once.
+    seen: Mutex<HashMap<String, Standing>>,
+    /// Number of objects that were damaged.
+    damaged: AtomicUsize,
     /// The last failure, after which it is left alone for a while.
     failure: Mutex<Option<(Instant, String)>>,
     /// Nothing may be stored there.
     only_reads: AtomicBool,
+}
+
+/// What is known of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    There,
+    /// It is not there, or has vectors of other dimensions.
+    Absent,
+    /// It is not what its name says, and is replaced.
+    Damaged,
 }
 
 enum SharedPlace {
@@ -93,6 +105,10 @@ impl SharedVectors {
                 ));
             }
             SharedPlace::Folder(folder)
+        } else if !address.starts_with("https://") && !address.starts_with("http://") {
+            return Err(format!(
+                "index.cache: `{address}` is neither a folder (file:///folder) nor an address (https://…)"
+            ));
         } else {
             let peer = Connection::default().at(address).peer();
             let peer = peer.map_err(|it| format!("index.cache: {it}"))?;
@@ -108,6 +124,7 @@ impl SharedVectors {
             place,
             model: model.to_owned(),
             seen: Mutex::default(),
+            damaged: AtomicUsize::new(0),
             failure: Mutex::default(),
             only_reads: AtomicBool::new(false),
         })
@@ -125,6 +142,11 @@ impl SharedVectors {
             .as_ref()
             .filter(|it| it.0.elapsed() < PAUSE)
             .map(|it| it.1.clone())
+    }
+
+    /// The number of objects that were damaged; what was computed takes their place, where anything may be stored.
+    pub fn damaged(&self) -> usize {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     fn fail(&self, why: String) {
@@ -160,8 +182,13 @@ impl SharedVectors {
             SharedPlace::Folder(folder) => wanted
                 .iter()
                 .map(|it| {
-                    let object = file::read(&folder.join(&it.name), longest(&self.model, it, dims)).ok();
-                    object.and_then(|object| read(&object, &self.model, &it.chunks, dims))
+                    let path = folder.join(&it.name);
+                    let object = file::read(&path, longest(&self.model, it, dims)).ok();
+                    match object {
+                        Some(object) => looked_at(&object, &self.model, &it.chunks, dims),
+                        None if path.exists() => (Standing::Damaged, Vec::new()),
+                        None => (Standing::Absent, Vec::new()),
+                    }
                 })
                 .map(Ok)
                 .collect(),
@@ -183,9 +210,12 @@ impl SharedVectors {
         let mut vectors = Vec::new();
         for (name, found) in names.into_iter().zip(found) {
             match found {
-                Ok(found) => {
-                    self.note(name, found.is_some());
-                    vectors.extend(found.into_iter().flatten());
+                Ok((standing, found)) => {
+                    if standing == Standing::Damaged {
+                        self.damaged.fetch_add(1, Ordering::Relaxed);
+                    }
+                    self.note(name, standing);
+                    vectors.extend(found);
                 }
                 Err(why) => self.fail(why),
             }
@@ -193,11 +223,11 @@ impl SharedVectors {
         vectors
     }
 
-    fn note(&self, name: String, is_there: bool) {
+    fn note(&self, name: String, standing: Standing) {
         self.seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(name, is_there);
+            .insert(name, standing);
     }
 
     /// Stores the vectors of a file's chunks, in their order, unless they are there.
@@ -207,33 +237,54 @@ impl SharedVectors {
             return;
         }
         let name = self.name(chunks);
-        let is_there = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&name) == Some(&true);
-        let object = written(&self.model, chunks, vectors).filter(|_| !is_there);
+        let standing = self
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&name)
+            .copied();
+        let object = written(&self.model, chunks, vectors).filter(|_| standing != Some(Standing::There));
         let Some(object) = object else {
             return;
         };
+        let replaces = standing == Some(Standing::Damaged);
         let stored = match &self.place {
-            SharedPlace::Folder(folder) => stored(&folder.join(&name), &object).map(|()| true),
+            SharedPlace::Folder(folder) => stored(&folder.join(&name), &object, replaces).map(|()| true),
             SharedPlace::Server(server) => {
                 let (server, name) = (Arc::clone(server), name.clone());
-                let sent = wait(async move { server.send(name, object).await }, PATIENCE, &|| false);
+                let sent = wait(
+                    async move { server.send(name, object, replaces).await },
+                    PATIENCE,
+                    &|| false,
+                );
                 sent.unwrap_or_else(|| Err(format!("the server did not answer within {} s", PATIENCE.as_secs())))
             }
         };
         match stored {
-            Ok(true) => self.note(name, true),
+            Ok(true) => self.note(name, Standing::There),
             Ok(false) => self.only_reads.store(true, Ordering::Relaxed),
             Err(why) => self.fail(why),
         }
     }
 }
 
-/// The outcome of asking for an object: its vectors, `None` if it is not there or not sound; or why the server cannot be used.
-type Object = Result<Option<Vec<(TextHash, Vector)>>, String>;
+/// An object and its vectors, if it is there and sound.
+type Looked = (Standing, Vec<(TextHash, Vector)>);
+/// The outcome of asking for an object, or why the server cannot be used.
+type Object = Result<Looked, String>;
 
-/// Stores an object in a folder, unless it is there.
-fn stored(path: &Path, object: &[u8]) -> Result<(), String> {
-    if path.exists() {
+/// Reads an object that somebody has stored.
+fn looked_at(object: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Looked {
+    match read(object, model, chunks, dims) {
+        Some(vectors) => (Standing::There, vectors),
+        None if has_other_dims(object, dims) => (Standing::Absent, Vec::new()),
+        None => (Standing::Damaged, Vec::new()),
+    }
+}
+
+/// Stores an object in a folder, unless it is there; `replaces`: what is there is damaged.
+fn stored(path: &Path, object: &[u8], replaces: bool) -> Result<(), String> {
+    if !replaces && path.exists() {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
@@ -265,26 +316,23 @@ impl SharedServer {
         match response.status.as_u16() {
             200 => {
                 let most = longest(model, &wanted, dims) as usize;
-                let object = response.body.read(most).await.ok();
-                Ok(object.and_then(|it| read(&it, model, &wanted.chunks, dims)))
+                let object = response.body.read(most).await.unwrap_or_default();
+                Ok(looked_at(&object, model, &wanted.chunks, dims))
             }
-            404 | 410 => Ok(None),
+            404 | 410 => Ok((Standing::Absent, Vec::new())),
             status => Err(format!("the server answered {status}")),
         }
     }
 
-    /// Returns true if the object is there now, false if nothing may be stored.
-    async fn send(&self, name: String, object: Vec<u8>) -> Result<bool, String> {
-        let head = self.allowed(Request::head(name.clone())).await?;
-        if self
-            .client
-            .open(head)
-            .await
-            .map_err(|it| it.to_string())?
-            .status
-            .is_success()
-        {
-            return Ok(true);
+    /// Stores an object, unless it is there; `replaces`: what is there is damaged. Returns true if it is there now, false if
+    /// nothing may be stored.
+    async fn send(&self, name: String, object: Vec<u8>, replaces: bool) -> Result<bool, String> {
+        if !replaces {
+            let head = self.allowed(Request::head(name.clone())).await?;
+            let answer = self.client.open(head).await.map_err(|it| it.to_string())?;
+            if answer.status.is_success() {
+                return Ok(true);
+            }
         }
         let put = self.allowed(Request::put(name, object)).await?;
         let answer = self.client.open(put).await.map_err(|it| it.to_string())?;
@@ -316,6 +364,22 @@ fn written(model: &str, chunks: &FileChunks, vectors: &[Vector]) -> Option<Vec<u
     }
     object.extend_from_slice(&Sha256::digest(&object));
     Some(object)
+}
+
+/// Returns true for a sound object whose vectors have other dimensions.
+fn has_other_dims(object: &[u8], dims: usize) -> bool {
+    let Some((content, seal)) = object
+        .len()
+        .checked_sub(SEAL)
+        .and_then(|it| object.split_at_checked(it))
+    else {
+        return false;
+    };
+    let head = content
+        .strip_prefix(MAGIC)
+        .and_then(|it| it.split(|it| *it == b'\n').next());
+    let head = head.and_then(|it| serde_json::from_slice::<Head>(it).ok());
+    Sha256::digest(content).as_slice() == seal && head.is_some_and(|it| it.dims != dims)
 }
 
 /// The vectors of an object, if it is one of this model and of these chunks, with `dims` dimensions.

@@ -73,6 +73,12 @@ pub fn text(id: &str) -> &'static str {
         .unwrap_or_else(|| catalogue::kept(id))
 }
 
+/// Returns a message without arguments, or `english` if English is chosen or the language lacks it: for texts whose English is
+/// the documentation of an item.
+pub fn text_or(id: &str, english: &'static str) -> &'static str {
+    chosen().and_then(|it| it.plain(id)).unwrap_or(english)
+}
+
 /// Returns a message without arguments in English: for references, and to find things by their English name.
 pub fn english(id: &str) -> &'static str {
     ENGLISH.plain(id).unwrap_or_else(|| catalogue::kept(id))

@@ -99,7 +99,11 @@ fn what_a_language_says_has_the_arguments_of_english() {
             );
         }
         let known: BTreeSet<_> = english.iter().map(|it| it.0).collect();
-        let strange: Vec<_> = ids.difference(&known).collect();
+        // The English description of a setting is the documentation of its field.
+        let strange: Vec<_> = ids
+            .difference(&known)
+            .filter(|it| !it.starts_with("setting-"))
+            .collect();
         assert!(
             strange.is_empty(),
             "{} has what English has not: {strange:?}",

@@ -32,6 +32,8 @@ use crate::{config::Settings, sandbox::Workspace};
 /// been reading the project for so long.
 const START_PATIENCE: Duration = Duration::from_secs(3);
 const READ_PATIENCE: Duration = Duration::from_millis(1500);
+/// Time that a server has to read what the first open file needs.
+const WARM_LIMIT: Duration = Duration::from_mins(1);
 /// Files in which a symbol is renamed at once.
 const MOST_RENAMED: usize = 100;
 /// Changed files that are kept until a server looks at them, and files that may depend on them; a step names those that were too
@@ -382,12 +384,16 @@ impl Desk {
                 None => gone.push(file),
             }
         }
-        let reports = match self.server(&found, until, true).await {
+        let (reports, warning) = match self.server(&found, until, true).await {
             Ok(server) => {
                 let none = BTreeSet::new();
-                server.look(&texts, &written, &none, look_time(until)).await
+                let reports = server.look(&texts, &written, &none, look_time(until)).await;
+                (reports, server.warning())
             }
-            Err(missing) => texts.into_iter().map(|it| (it.0, Err(missing.clone()))).collect(),
+            Err(missing) => {
+                let reports = texts.into_iter().map(|it| (it.0, Err(missing.clone())));
+                (reports.collect(), None)
+            }
         };
         let mut comparison = Comparison::default();
         let mut state = self.state.borrow_mut();
@@ -395,6 +401,10 @@ impl Desk {
             return comparison;
         };
         unseen.is_told = false;
+        if let Some(why) = warning {
+            let looked_at = reports.iter().filter(|it| it.1.is_ok()).map(|it| it.0.clone());
+            comparison.unchecked.insert(why, looked_at.collect());
+        }
         for (file, report) in reports {
             unseen.take(&found.name, file, report, &mut comparison);
         }
@@ -492,6 +502,9 @@ impl Desk {
                 unchecked.entry(why).or_default().insert(file.clone());
             }
             reports.retain(|_, it| it.is_ok());
+            if let Some(why) = server.warning() {
+                unchecked.insert(why, reports.keys().cloned().collect());
+            }
             (found.name, reports, unchecked)
         });
         for (name, reports, unchecked) in join_all(looks).await {
@@ -563,6 +576,7 @@ impl Desk {
                 && let Some(text) = text_of(file)
             {
                 server.open(file, &text);
+                server.warm(file, Instant::now() + WARM_LIMIT).await;
             }
         });
         join_all(opens).await;
@@ -676,7 +690,7 @@ impl Unseen {
                 let is_news = !std::mem::replace(&mut misses.is_told, true);
                 misses.count += match missing {
                     Missing::Refused(_) => MOST_MISSES,
-                    Missing::Late | Missing::Gone(_) => 1,
+                    Missing::Broken(_) | Missing::Late | Missing::Gone(_) => 1,
                     Missing::Starting | Missing::Reading => 0,
                 };
                 if misses.count >= MOST_MISSES {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::position::{Encoding, chars};
 
@@ -129,6 +129,28 @@ impl Item {
                 _ => None,
             },
         })
+    }
+
+    /// Reads the problems that TypeScript's own server reports, with lines and columns from 1.
+    pub fn read_all_of_tsserver(found: &[Value]) -> Vec<Self> {
+        let from_zero = |it: &Value| it.as_u64().map(|it| it.saturating_sub(1));
+        let item = |it: &Value| {
+            let start = &it["start"];
+            let severity = match it["category"].as_str() {
+                Some("error") => 1,
+                Some("warning") => 2,
+                _ => 4,
+            };
+            json!({
+                "range": { "start": { "line": from_zero(&start["line"]), "character": from_zero(&start["offset"]) } },
+                "severity": severity,
+                "message": it["text"],
+                "code": it["code"],
+                "source": "typescript",
+            })
+        };
+        let items: Vec<Value> = found.iter().take(MOST_ITEMS).map(item).collect();
+        Self::read_all(&items)
     }
 
     /// Reads a list of them; what is none is left out, and so is what is more than [`MOST_ITEMS`] or [`ITEMS_BYTES`].

@@ -48,8 +48,14 @@ const MOST_WAITING: usize = 1024;
 const MOST_WAITING_BYTES: usize = 128 << 20;
 /// A server that leaves a request unanswered and says nothing for so long is ended at the next one that it does not answer.
 const SILENCE: Duration = Duration::from_mins(2);
+/// One that has left a request unanswered and said nothing for so long is not waited for longer than this.
+const LONG_SILENCE: Duration = Duration::from_secs(15);
+const SILENT_PATIENCE: Duration = Duration::from_secs(2);
 /// A request that no server knows, and that all refuse in its turn.
 const HEARD: &str = "$/sheaf/heard";
+/// The command of a language server that passes a request on to TypeScript's own server.
+const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
+const REPORT_UNREADABLE: &str = "its report cannot be read";
 /// Files that a server is asked about at a time.
 const MOST_ASKED: usize = 16;
 /// Characters of the words in which a server refuses.
@@ -66,6 +72,8 @@ pub enum Missing {
     Starting,
     /// The server is still reading the project.
     Reading,
+    /// The server could not read the project; its words.
+    Broken(String),
     /// The server's own words.
     Refused(String),
     /// Why the connection has ended, or there is none.
@@ -79,6 +87,7 @@ impl Missing {
             Self::Late => format!("{name} has not answered in time"),
             Self::Starting => format!("{name} is still starting"),
             Self::Reading => format!("{name} is still reading the project"),
+            Self::Broken(why) => format!("{name} could not read the project: {why}"),
             Self::Refused(why) => format!("{name} refused: {why}"),
             Self::Gone(why) => format!("{name} is not running: {why}"),
         }
@@ -134,6 +143,9 @@ struct State {
     encoding: Encoding,
     /// It is asked for problems, with this identifier.
     pull: Option<Value>,
+    /// It passes requests on to TypeScript's own server, which answers what it finds in a file at once. By itself it reports only a
+    /// file whose problems have changed, so nothing is heard of one that stays clean.
+    passes_to_tsserver: bool,
     /// When it was told that it is initialized.
     begun: Option<Instant>,
     /// Work that it has announced and not ended.
@@ -142,10 +154,22 @@ struct State {
     is_quiescent: Option<bool>,
     /// Since when it has been reading the project; `None`: it is ready, as far as it says so.
     reading: Option<Instant>,
+    health: Health,
     open: HashMap<PathBuf, Open>,
     published: HashMap<PathBuf, Published>,
     /// When it was last told of a text or of the disk.
     told: Option<Instant>,
+}
+
+/// The state of a server in its own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Health {
+    #[default]
+    Ok,
+    /// It works, and misses something.
+    Warning(String),
+    /// It knows nothing of the project.
+    Error(String),
 }
 
 /// A file that is open in the server.
@@ -278,6 +302,8 @@ impl Server {
             if about["diagnosticProvider"].is_object() {
                 state.pull = Some(about["diagnosticProvider"]["identifier"].clone());
             }
+            let commands = about["executeCommandProvider"]["commands"].as_array();
+            state.passes_to_tsserver = commands.is_some_and(|it| it.iter().any(|it| it == TSSERVER_REQUEST));
             state.begun = Some(Instant::now());
         }
         server.notify("initialized", json!({}));
@@ -318,7 +344,10 @@ impl Server {
             }
         });
         match ready.await {
-            Some(true) => Ok(()),
+            Some(true) => match &self.shared.state().health {
+                Health::Error(why) => Err(Missing::Broken(why.clone())),
+                Health::Ok | Health::Warning(_) => Ok(()),
+            },
             Some(false) => Err(Missing::Reading),
             None => match self.over() {
                 Some(why) => Err(Missing::Gone(why)),
@@ -355,6 +384,19 @@ impl Server {
             self.close(&surplus);
         }
         self.tell_texts(&[(file, text)]);
+    }
+
+    /// Has a server that is asked for problems find those of an open file, so that it has read what the file needs by the time that
+    /// it changes.
+    pub async fn warm(&self, file: &Path, until: Instant) {
+        let time = LookTime { until, patience: None };
+        if self.ready(time).await.is_err() {
+            return;
+        }
+        let pull = self.shared.state().pull.clone();
+        if let Some(identifier) = pull {
+            self.pulled(file, &identifier, until).await.ok();
+        }
     }
 
     /// Looks at files, which have these texts on the disk; `written`: what has become of files that were changed since they were
@@ -422,6 +464,14 @@ impl Server {
             NoAnswer::Late => Missing::Late,
             NoAnswer::Gone => Missing::Gone(self.over().unwrap_or_default()),
             NoAnswer::Refused(error) => Missing::Refused(message(&error)),
+        }
+    }
+
+    /// What the server says that it misses, which makes its reports incomplete: a sentence without a full stop.
+    pub fn warning(&self) -> Option<String> {
+        match &self.shared.state().health {
+            Health::Warning(why) => Some(format!("{} warns: {why}", self.name)),
+            Health::Ok | Health::Error(_) => None,
         }
     }
 
@@ -524,11 +574,15 @@ impl Server {
             let missing = |it: &(&Path, &str)| (it.0.to_owned(), Err(missing.clone()));
             return files.iter().map(missing).collect();
         }
-        let pull = self.shared.state().pull.clone();
+        let (pull, passes_to_tsserver) = {
+            let state = self.shared.state();
+            (state.pull.clone(), state.passes_to_tsserver)
+        };
         let encoding = self.encoding();
         let look = async |file: &Path, text: &str| {
             let items = match &pull {
                 Some(identifier) => self.pulled(file, identifier, time.until).await,
+                None if passes_to_tsserver => self.asked_of_tsserver(file, time.until).await,
                 None => self.settled(file, since, is_joint, time.until).await,
             };
             let found = items.map(|it| diagnostic::placed(&it, file, text, encoding, &self.name));
@@ -536,11 +590,16 @@ impl Server {
         };
         let looks: Vec<_> = files.iter().map(|(file, text)| look(file, text)).collect();
         // What reports by itself is only waited for.
-        let at_once = if pull.is_some() { MOST_ASKED } else { looks.len() };
+        let at_once = if pull.is_some() || passes_to_tsserver {
+            MOST_ASKED
+        } else {
+            looks.len()
+        };
         futures::stream::iter(looks).buffer_unordered(at_once).collect().await
     }
 
-    /// The report of a server that reports by itself. What was not told `since` then is reported after what was, if at all.
+    /// The report of a server that reports by itself. What was not told `since` then is reported after what was, if at all: an older
+    /// report says nothing about what was told since.
     async fn settled(&self, file: &Path, since: Instant, is_joint: bool, until: Instant) -> Result<Vec<Item>, Missing> {
         let (is_told, last) = {
             let state = self.shared.state();
@@ -550,8 +609,10 @@ impl Server {
         if !is_told {
             let settled = last + SETTLE;
             tokio::time::sleep_until(until.min(settled)).await;
-            if settled > until {
-                // It may be about to report something else.
+            let state = self.shared.state();
+            // Where nothing has changed, an older one still holds.
+            let is_current = last < since || state.published.get(file).is_some_and(|it| it.at >= since);
+            if settled > until || !is_current {
                 return Err(Missing::Late);
             }
         }
@@ -589,7 +650,7 @@ impl Server {
             if let Some((id, _)) = &known {
                 wish["previousResultId"] = id.clone();
             }
-            let nonsense = || Missing::Refused("its report cannot be read".to_owned());
+            let nonsense = || Missing::Refused(REPORT_UNREADABLE.to_owned());
             match self.request("textDocument/diagnostic", wish, until).await {
                 Ok(answer) if answer["kind"] == "unchanged" => return known.map(|it| it.1).ok_or_else(nonsense),
                 Ok(mut answer) => {
@@ -613,6 +674,24 @@ impl Server {
                 Err(why) => return Err(self.missing(why)),
             }
         }
+    }
+
+    /// Asks TypeScript's own server, behind the language server, for the problems of a file as it is.
+    async fn asked_of_tsserver(&self, file: &Path, until: Instant) -> Result<Vec<Item>, Missing> {
+        let mut items = Vec::new();
+        for command in ["syntacticDiagnosticsSync", "semanticDiagnosticsSync"] {
+            let wish = json!({
+                "command": TSSERVER_REQUEST,
+                "arguments": [command, { "file": file.to_string_lossy() }],
+            });
+            let answer = self.request("workspace/executeCommand", wish, until).await;
+            let mut answer = answer.map_err(|it| self.missing(it))?;
+            let Value::Array(found) = taken(&mut answer, "body") else {
+                return Err(Missing::Refused(REPORT_UNREADABLE.to_owned()));
+            };
+            items.extend(Item::read_all_of_tsserver(&found));
+        }
+        Ok(items)
     }
 
     /// Waits for a report of a file as it is; with `needs_version` for one that says so itself.
@@ -659,6 +738,11 @@ impl Server {
     async fn request(&self, method: &str, parameters: Value, until: Instant) -> Result<Value, NoAnswer> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let since = Instant::now();
+        let until = if self.is_silent() {
+            until.min(since + SILENT_PATIENCE)
+        } else {
+            until
+        };
         let (send, answer) = oneshot::channel();
         {
             let mut state = self.shared.state();
@@ -686,6 +770,13 @@ impl Server {
                 Err(NoAnswer::Late)
             }
         }
+    }
+
+    /// Returns true if a request was not answered in a long time, and nothing has come since it was sent.
+    fn is_silent(&self) -> bool {
+        let heard = *self.shared.news.borrow();
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        silent.is_some_and(|it| it > heard && it.elapsed() >= LONG_SILENCE)
     }
 
     /// A request of this time was not answered: gives the server up if it has been silent for long.
@@ -880,6 +971,12 @@ impl Shared {
             }
             "experimental/serverStatus" => {
                 state.is_quiescent = parameters["quiescent"].as_bool();
+                let why = || message(&parameters);
+                state.health = match parameters["health"].as_str() {
+                    Some("error") => Health::Error(why()),
+                    Some("warning") => Health::Warning(why()),
+                    _ => Health::Ok,
+                };
                 state.note_reading();
             }
             _ => {}

@@ -214,6 +214,7 @@ async fn open(workspace: Arc<Workspace>, found: Found) -> Result<(Server, Servic
         variables: found.variables.clone(),
         network: false,
         folders: Vec::new(),
+        has_own_cache: true,
     };
     let started = tokio::task::spawn_blocking(move || workspace.commands().serve(spec)).await;
     let started = started.map_err(|it| it.to_string())?;

@@ -589,13 +589,23 @@ impl Attempt {
         }
     }
 
+    /// Parses the address that the browser was sent to.
+    ///
+    /// # Errors
+    ///
+    /// It is no address, or belongs to another attempt.
+    pub fn answer(&self, redirected: &str) -> Result<Url, String> {
+        let url = Url::parse(redirected.trim()).map_err(|_| "this is no address".to_owned())?;
+        if url.query_pairs().any(|it| it.0 == "state" && it.1 == self.state) {
+            return Ok(url);
+        }
+        Err("this address does not belong to this attempt to sign in".to_owned())
+    }
+
     /// Takes the address that the browser was sent to, and asks for the token.
     pub async fn finish(self, redirected: &str) -> Result<Token, String> {
-        let url = Url::parse(redirected.trim()).map_err(|_| "this is no address".to_owned())?;
+        let url = self.answer(redirected)?;
         let value = |name: &str| url.query_pairs().find(|it| it.0 == name).map(|it| it.1.into_owned());
-        if value("state").as_deref() != Some(&self.state) {
-            return Err("the answer is to another attempt to sign in".to_owned());
-        }
         match value("iss") {
             Some(issuer) if issuer != self.server.issuer => {
                 return Err("the answer is from another authorization server".to_owned());

@@ -1,5 +1,7 @@
 //! `edit_file`: a change told by a sketch, in which marks stand for what stays.
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use serde_json::json;
 
@@ -18,7 +20,7 @@ use super::{
 use crate::{
     index::errors,
     models::{Chosen, EndReason, ModelMessage, ModelRequest, Piece},
-    protocol::{CallSubject, NotOffered},
+    protocol::{CallSubject, NotOffered, Progress},
     sandbox::{Located, Refused},
     text::language::language_of,
 };
@@ -70,6 +72,10 @@ pub fn tool() -> Tool {
     }
 }
 
+/// An apply model that says nothing for so long, or fails so often, is given up.
+const APPLY_SILENCE: Duration = Duration::from_mins(1);
+const MOST_APPLY_ATTEMPTS: u32 = 3;
+
 /// A longer answer is no file.
 const MOST_BYTES: usize = 8 << 20;
 
@@ -99,9 +105,21 @@ async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
         ..refused.clone()
     };
     let mut answer = String::new();
-    while let Some(piece) = pieces.next().await {
+    loop {
+        let Ok(piece) = tokio::time::timeout(APPLY_SILENCE, pieces.next()).await else {
+            return Err(helpless(&format!(
+                "the apply model {model} said nothing for {} s",
+                APPLY_SILENCE.as_secs()
+            )));
+        };
+        let Some(piece) = piece else { break };
         match piece {
             Piece::Text(text) => answer.push_str(&text),
+            // The model that asked can do it in another way sooner.
+            Piece::Progress(Progress::Retrying { attempt, because, .. }) if attempt >= MOST_APPLY_ATTEMPTS => {
+                return Err(helpless(&format!("the apply model {model} failed: {because}")));
+            }
+            Piece::Void => answer.clear(),
             Piece::Error(failure) => return Err(helpless(&format!("the apply model failed: {failure}"))),
             Piece::End(EndReason::Length) => return Err(helpless("the answer of the apply model was cut off")),
             Piece::End(EndReason::Refusal | EndReason::ContentFilter) => {

@@ -159,6 +159,8 @@ pub fn failed(why: String) -> Fault {
 fn told(name: &str, places: &[Place], context: &Context) -> Outcome {
     let mut text = String::new();
     let mut matches = Vec::new();
+    // Places that the server names and that do not exist.
+    let mut absent = 0;
     let mut last: Option<(&std::path::Path, Option<String>, String)> = None;
     for place in places.iter().take(MOST_SHOWN) {
         if last.as_ref().is_none_or(|it| it.0 != place.file) {
@@ -167,10 +169,16 @@ fn told(name: &str, places: &[Place], context: &Context) -> Outcome {
         }
         let Some((_, contents, shown)) = &last else { continue };
         let line = usize::try_from(place.line.saturating_sub(1)).unwrap_or(usize::MAX);
-        let row = contents
-            .as_ref()
-            .and_then(|it| it.lines().nth(line))
-            .unwrap_or_default();
+        let row = match contents {
+            Some(text) => match text.lines().nth(line) {
+                Some(row) => row,
+                None => {
+                    absent += 1;
+                    continue;
+                }
+            },
+            None => "",
+        };
         let row: String = row.trim().chars().take(MOST_CHARS).collect();
         let _ = writeln!(text, "{shown}:{}: {row}", place.line);
         matches.push(json!({ "filePath": shown, "line": place.line, "text": row }));
@@ -181,6 +189,12 @@ fn told(name: &str, places: &[Place], context: &Context) -> Outcome {
             let _ = writeln!(text, "[cut: {MOST_SHOWN} of {count} shown]");
         }
         _ => {}
+    }
+    if absent > 0 {
+        let _ = writeln!(
+            text,
+            "[left out: {absent} places in lines that their files do not have]"
+        );
     }
     Outcome {
         text: text.trim_end().to_owned(),

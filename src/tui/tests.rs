@@ -28,6 +28,8 @@ use super::{
     test_app::*,
 };
 use crate::{
+    journal::Log,
+    link::{About, local::Local},
     protocol::{
         Command, Done, Event, FinishReason, Message, Mode, Notice, ProblemEntry, ProblemsReport, Query, Reply,
         Severity, SymbolLocation, UserAction,
@@ -162,6 +164,34 @@ fn what_vim_calls_quitting_quits() {
             "{typed}\n{}",
             desk.picture()
         );
+    }
+}
+
+#[test]
+fn each_notice_is_seen_whatever_the_keys_between_do() {
+    let mut desk = TestApp::new(100, 24);
+    let notice = |message: &str| {
+        Event::Notice(Notice {
+            severity: Severity::Error,
+            code: "x".into(),
+            message: message.into(),
+            document: None,
+        })
+    };
+    desk.events(["the first", "the second", "the third"].map(notice));
+    for (key, shown) in [("", "the first"), ("<f1>", "the second"), ("<esc>", "the third")] {
+        desk.later(2000);
+        desk.keys(key);
+        assert!(desk.shows(shown), "{key}: {}", desk.picture());
+    }
+    // They belong to the conversation that they came in.
+    desk.events(["the fourth", "the fifth"].map(notice));
+    let (link, _inbox) = Local::new(Log::new(), About::default());
+    desk.take(Msg::Switch(Arc::new(link)));
+    for _ in 0..3 {
+        desk.later(2000);
+        desk.keys("<left>");
+        assert!(!desk.shows("the fifth"), "{}", desk.picture());
     }
 }
 

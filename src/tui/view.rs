@@ -17,7 +17,6 @@ use super::{
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, placeholder::placeholder, rule, trust},
     overlays::Picker,
-    spoken::worded,
     terminal::{
         Surface,
         surface::{Links, mix},
@@ -575,7 +574,7 @@ impl App {
         let who = match self.composer.model_name(about) {
             Some(model) if about.peer.is_empty() => model.to_owned(),
             Some(model) => format!("{model}  {}", about.peer),
-            None => worded(&about.peer),
+            None => self.conversation.peer(),
         };
         let mut rows = vec![
             StyledLine::blank(),

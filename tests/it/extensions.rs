@@ -450,27 +450,51 @@ fn a_hook_keeps_the_history_from_being_summed_up() {
 }
 
 #[test]
-fn a_command_chooses_its_model_and_one_that_is_not_known_is_said() {
-    let bench = bench();
-    bench.write(
-        "home/.claude/commands/quick.md",
-        "---\nmodel: quick-1\n---\nBe quick.\n",
-    );
-    for is_known in [true, false] {
-        let child = if is_known {
-            bench.start("/quick", &["--no-session", "--set", "models.quick-1.window=100000"])
-        } else {
-            bench.start("/quick", &["--no-session"])
+fn a_command_chooses_its_model_and_one_that_the_provider_lacks_is_said() {
+    let cases: [(&str, &[&str], &[&str], Option<&str>); 6] = [
+        // The settings know it: nobody is asked.
+        (
+            "quick-1",
+            &["--set", "models.quick-1.window=100000"],
+            &[],
+            Some("quick-1"),
+        ),
+        // The provider lists it, under this name or as the newest of a family.
+        ("quick-1", &[], &["gpt-5.2", "quick-1"], Some("quick-1")),
+        (
+            "haiku",
+            &[],
+            &["claude-haiku-4-5", "claude-haiku-3"],
+            Some("claude-haiku-4-5"),
+        ),
+        // The catalogue has it, the provider does not.
+        ("claude-haiku-4-5", &[], &["gpt-5.2"], None),
+        // There is no list: the catalogue says that it may be there.
+        ("gpt-5.2", &[], &[], Some("gpt-5.2")),
+        ("quick-1", &[], &[], None),
+    ];
+    for (wanted, arguments, listed, expected) in cases {
+        let bench = Bench {
+            model: crate::mock_model::Model::start_with_models(listed),
+            ..bench()
         };
+        bench.write(
+            "home/.claude/commands/quick.md",
+            &format!("---\nmodel: {wanted}\n---\nBe quick.\n"),
+        );
+        let child = bench.start("/quick", &[&["--no-session"], arguments].concat());
         let asked = bench.model.asked();
         let model = asked.request["model"].as_str().unwrap_or_default().to_owned();
         asked.says("Done.");
         asked.finish();
         let output = child.wait_with_output().expect("it ends");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(model == "quick-1", is_known, "{model} {told}");
-        let warning = "/quick asks for the model quick-1, which is not known";
-        assert_eq!(told.contains(warning), !is_known, "{told}");
+        let warning = format!("/quick asks for the model {wanted}, which");
+        assert_eq!(told.contains(&warning), expected.is_none(), "{wanted}: {told}");
+        match expected {
+            Some(expected) => assert_eq!(model, expected),
+            None => assert_ne!(model, wanted),
+        }
     }
 }
 

@@ -6,7 +6,13 @@ use std::{
     time::Duration,
 };
 
-use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::State,
+    response::Response,
+    routing::{get, post},
+};
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
@@ -33,6 +39,17 @@ pub struct Answer {
 
 impl Model {
     pub fn start() -> Self {
+        Self::start_with(Router::new())
+    }
+
+    /// One that lists these models.
+    pub fn start_with_models(ids: &[&str]) -> Self {
+        let list: Vec<Value> = ids.iter().map(|it| json!({ "id": it, "object": "model" })).collect();
+        let list = json!({ "object": "list", "data": list });
+        Self::start_with(Router::new().route("/v1/models", get(async move || Json(list))))
+    }
+
+    fn start_with(router: Router) -> Self {
         let (send, requests) = channel();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -45,7 +62,8 @@ impl Model {
         let address = listener.local_addr().expect("an address");
         let router = Router::new()
             .route("/v1/chat/completions", post(answer))
-            .with_state(send);
+            .with_state(send)
+            .merge(router);
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self {
             url: format!("http://{address}/v1"),

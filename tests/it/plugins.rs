@@ -394,6 +394,8 @@ fn a_repository_is_pinned_and_runs_nothing() {
         "  + command  /review-tools:more: More.".to_owned(),
         "  - command  /review-tools:ship: Ship it.".to_owned(),
         "  changed  guard.sh".to_owned(),
+        "  new      commands/more.md".to_owned(),
+        "  removed  extra/ship.md".to_owned(),
         "--yes".to_owned(),
     ] {
         assert!(told.contains(&line), "{line}: {told}");

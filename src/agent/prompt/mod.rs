@@ -102,15 +102,15 @@ pub fn changes(before: &str, now: &str, is_again: bool) -> Option<String> {
         .map(|it| it.0)
         .filter(|it| !it.is_empty() && !has(it))
         .collect();
-    let mut lines = vec!["Your instructions have changed since this conversation began.".to_owned()];
+    let has_changes = !changed.is_empty() || !gone.is_empty();
+    let mut lines = Vec::new();
+    if has_changes {
+        lines.push("Your instructions have changed since this conversation began.".to_owned());
+    }
     if is_again {
         let again =
             "Earlier reminders of changed instructions no longer hold: the system prompt at the beginning holds again";
-        let but = if changed.is_empty() && gone.is_empty() {
-            "."
-        } else {
-            ", but for this:"
-        };
+        let but = if has_changes { ", but for this:" } else { "." };
         lines.push(format!("{again}{but}"));
     }
     if !changed.is_empty() {
@@ -123,7 +123,7 @@ pub fn changes(before: &str, now: &str, is_again: bool) -> Option<String> {
             gone.join(", ")
         ));
     }
-    (lines.len() > 1).then(|| wrap_ours("system_reminder", &lines.join("\n")))
+    (!lines.is_empty()).then(|| wrap_ours("system_reminder", &lines.join("\n")))
 }
 
 /// The parts of a system prompt with their names: what stands in a tag, and the text between tags, which has no name.

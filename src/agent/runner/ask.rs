@@ -17,7 +17,7 @@ use crate::{
     },
     config::ConfiguredRule,
     link::{AskError, Asker},
-    models::{Failure, FailureKind},
+    models::Failure,
     protocol::{GitChanges, Position, Query, Reply, ServerStatus},
     sandbox::Workspace,
     transcript::Transcript,
@@ -27,7 +27,21 @@ use crate::{
 const SERVERS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The answer to a question; `None`: this agent cannot answer it.
-type ReplyFuture = Pin<Box<dyn Future<Output = Result<Option<Reply>, Failure>> + Send>>;
+type ReplyFuture = Pin<Box<dyn Future<Output = Result<Option<Reply>, Unanswered>> + Send>>;
+
+/// The reason why a question has no answer.
+enum Unanswered {
+    /// What was asked is wrong.
+    Refused(String),
+    /// The server that was asked has failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
 
 impl Runner {
     /// Answers a question beside the answer that may be running.
@@ -37,10 +51,8 @@ impl Runner {
         tokio::spawn(async move {
             let answer = match answer.await {
                 Ok(answer) => answer.ok_or(AskError::Unsupported { peer }),
-                Err(failure) if failure.kind == FailureKind::Request => {
-                    Err(AskError::Refused(failure.message.into_string()))
-                }
-                Err(failure) => Err(AskError::Failed {
+                Err(Unanswered::Refused(why)) => Err(AskError::Refused(why)),
+                Err(Unanswered::Failed(failure)) => Err(AskError::Failed {
                     peer,
                     source: failure.into(),
                 }),
@@ -69,8 +81,8 @@ impl Runner {
                 if let Some(servers) = setup.servers.as_ref().filter(|_| decided.is_ok()) {
                     servers.recheck();
                 }
-                let failed = |it| Failure::new(FailureKind::Request, it);
-                Box::pin(ready(decided.map(|()| Some(Reply::Accepted)).map_err(failed)))
+                let decided = decided.map(|()| Some(Reply::Accepted));
+                Box::pin(ready(decided.map_err(Unanswered::Refused)))
             }
             Query::Servers if is_here && let Some(servers) = self.setup.servers.clone() => {
                 servers.start();
@@ -87,8 +99,7 @@ impl Runner {
             }
             Query::ChangeServer { server, change } if is_here && let Some(servers) = self.setup.servers.clone() => {
                 Box::pin(async move {
-                    let failed = |it: String| Failure::new(FailureKind::Request, it);
-                    served::change(&servers, &server, change).map_err(failed)?;
+                    served::change(&servers, &server, change).map_err(Unanswered::Refused)?;
                     servers.settled(SERVERS_PATIENCE).await;
                     Ok(Some(Reply::Servers(served::report(&servers))))
                 })
@@ -162,12 +173,8 @@ impl Runner {
             }
             Query::CheckRule(rule) if is_here => {
                 let checked = approval::Rule::parse(&rule, std::env::home_dir().as_deref());
-                let failed = |it: String| Failure::new(FailureKind::Request, it);
-                Box::pin(ready(
-                    checked
-                        .map(|_| Some(Reply::Accepted))
-                        .map_err(|it| failed(it.to_string())),
-                ))
+                let checked = checked.map(|_| Some(Reply::Accepted));
+                Box::pin(ready(checked.map_err(|it| Unanswered::Refused(it.to_string()))))
             }
             Query::ChangeRule { list, rule, is_removed } if is_here => {
                 self.change_rule(list, &rule, is_removed);

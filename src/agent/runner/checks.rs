@@ -37,7 +37,7 @@ use crate::{
     text::{figure, redact},
     tools::{
         Access, Change, Class, Context,
-        lints::Findings,
+        lints::{Findings, Severity},
         read_lints::{self, ChangeReport, FileReport},
     },
 };
@@ -310,7 +310,7 @@ impl Lints {
     }
 
     /// The problems that earlier changes of the answer have brought and that are left after this one, by file. Notes the new ones.
-    fn left_open(&self, report: &ChangeReport) -> BTreeMap<PathBuf, usize> {
+    fn left_open(&self, report: &ChangeReport) -> BTreeMap<PathBuf, Vec<Diagnostic>> {
         let mut told = self.told();
         for file in &report.checked {
             let Some(open) = told.open.get_mut(file) else { continue };
@@ -322,7 +322,7 @@ impl Lints {
             }
         }
         told.open.retain(|file, it| !it.is_empty() && file.exists());
-        let left = told.open.iter().map(|(file, it)| (file.clone(), it.len())).collect();
+        let left = told.open.clone();
         for FileReport { file, new, .. } in report.files.iter().filter(|it| !it.new.is_empty()) {
             told.open.entry(file.clone()).or_default().extend(new.iter().cloned());
         }
@@ -345,15 +345,15 @@ impl Lints {
     fn checked(
         &self,
         report: &ChangeReport,
-        open: &BTreeMap<PathBuf, usize>,
-        mut unchecked: Vec<String>,
+        open: &BTreeMap<PathBuf, Vec<Diagnostic>>,
+        unchecked: Vec<String>,
     ) -> Option<Value> {
         if report.checked.is_empty() && unchecked.is_empty() {
             return None;
         }
-        // What may be older than the change is told to the model, and is no problem of the change.
         let problems = report.files.iter().flat_map(|it| &it.new);
-        let shown = problems.clone().take(MOST_SHOWN).map(|it| {
+        let older = report.files.iter().flat_map(|it| &it.doubtful);
+        let shown = |it: &Diagnostic| {
             json!({
                 "filePath": self.shown(&it.file),
                 "line": it.line,
@@ -363,28 +363,19 @@ impl Lints {
                 "source": redact::held(&it.source),
                 "code": it.code.as_deref().map(redact::held),
             })
-        });
-        // They are told to the model, so the change does not pass as clean.
-        let doubtful = report.files.iter().filter(|it| !it.doubtful.is_empty());
-        unchecked.extend(doubtful.map(|it| {
-            let count = it.doubtful.len();
-            let problems = if count == 1 { "problem" } else { "problems" };
-            format!(
-                "{count} {problems} in {} may be older than this change",
-                self.shown(&it.file)
-            )
-        }));
+        };
         let mut checked = json!({
             // The document says that it is pending, and an update is merged with what was there.
             "isPending": false,
             "isChecked": !report.checked.is_empty(),
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,
-            "problems": shown.collect::<Vec<_>>(),
+            "problems": problems.take(MOST_SHOWN).map(shown).collect::<Vec<_>>(),
+            "olderProblems": older.take(MOST_SHOWN).map(shown).collect::<Vec<_>>(),
             "unchecked": unchecked,
         });
         if !open.is_empty() {
-            checked["openProblems"] = open.values().sum::<usize>().into();
+            checked["openProblems"] = open.values().map(Vec::len).sum::<usize>().into();
         }
         Some(checked)
     }
@@ -397,11 +388,26 @@ impl Lints {
 
     /// What the model is told. Of what may be older than the change it is told the number, and the problems themselves where
     /// they are few.
-    fn tell(&self, report: &ChangeReport, open: &BTreeMap<PathBuf, usize>, unchecked: &[String]) -> Option<String> {
+    fn tell(
+        &self,
+        report: &ChangeReport,
+        open: &BTreeMap<PathBuf, Vec<Diagnostic>>,
+        unchecked: &[String],
+    ) -> Option<String> {
         let mut told = self.told();
         let mut text = String::new();
         let mut left = MOST_TOLD_IN_ALL;
+        // A file that was looked at again and has nothing new may still have what was told before.
+        let (looked_at, others): (Vec<_>, Vec<_>) = open.iter().partition(|it| report.checked.contains(it.0));
+        let mut files: BTreeMap<&PathBuf, [&[Diagnostic]; 3]> = looked_at
+            .into_iter()
+            .map(|(file, still)| (file, [&[][..], &[], still]))
+            .collect();
         for FileReport { file, new, doubtful } in &report.files {
+            let lists = files.entry(file).or_default();
+            (lists[0], lists[1]) = (new, doubtful);
+        }
+        for (file, [new, doubtful, still]) in files {
             let round = told.rounds.entry(file.clone()).or_default();
             if *round == MOST_ROUNDS {
                 continue;
@@ -423,13 +429,22 @@ impl Lints {
             if !new.is_empty() {
                 list(format!("New lint errors in `{name}`:"), new);
             }
+            if !still.is_empty() {
+                list(format!("Still there from an earlier change, in `{name}`:"), still);
+            }
             match doubtful.len() {
                 0 => {}
                 count if count > FEW => {
-                    let head = format!(
-                        "Lint errors in `{name}` that may be older than this change: {count}. read_lints lists them."
-                    );
-                    list(head, &[]);
+                    // The worst come first.
+                    let errors = doubtful.iter().filter(|it| it.severity == Severity::Error).count();
+                    let few = doubtful.get(..errors).filter(|it| it.len() <= FEW).unwrap_or_default();
+                    let end = if few.is_empty() {
+                        "read_lints lists them."
+                    } else {
+                        "These are errors:"
+                    };
+                    let head = format!("Lint errors in `{name}` that may be older than this change: {count}. {end}");
+                    list(head, few);
                 }
                 _ => {
                     let head = format!("Lint errors in `{name}`, some of which may be older than this change:");
@@ -444,11 +459,11 @@ impl Lints {
             }
         }
         // Whoever mends one thing is not to believe that all is well.
-        for (file, count) in open.iter().filter(|_| report.fixed > 0) {
+        for (file, still) in others.into_iter().filter(|_| report.fixed > 0) {
             let _ = writeln!(
                 text,
                 "Still there from an earlier change: {} in `{}`.",
-                figure::count(*count, "lint error", "lint errors"),
+                figure::count(still.len(), "lint error", "lint errors"),
                 self.shown(file)
             );
         }

@@ -4,7 +4,6 @@
 //! message that comes earlier waits a moment and says what is there.
 
 use std::{
-    collections::HashSet,
     path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -75,8 +74,6 @@ pub struct ContextBuilder {
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
-    /// Models that are not known, and what asked for them: told once.
-    unknown_models: HashSet<(String, String)>,
 }
 
 #[derive(Default)]
@@ -237,7 +234,6 @@ impl ContextBuilder {
             hook_news,
             told: ToldRecorder::default(),
             earlier: None,
-            unknown_models: HashSet::new(),
         }
     }
 
@@ -280,8 +276,8 @@ impl ContextBuilder {
         })
     }
 
-    /// The model that the command, skill or mode of a message asks for, if it is known; a warning, once for each, if it is not.
-    pub fn model_of(&mut self, message: &Message, settings: &Settings) -> (Option<String>, Option<String>) {
+    /// Returns the model that the command, skill or mode of a message asks for, and who asks: `/name` or `mode name`.
+    pub fn asked_model(&self, message: &Message) -> Option<(String, String)> {
         let state = lock(&self.state);
         let custom = message.custom_mode();
         let custom = custom.and_then(|name| state.modes.modes.iter().find(|it| it.name == name));
@@ -294,19 +290,7 @@ impl ContextBuilder {
             Some(model) => Some((model, format!("/{}", command.unwrap_or_default()))),
             None => custom.and_then(|it| Some((it.model.clone()?, format!("mode {}", it.name)))),
         };
-        let Some((model, by)) = asked.filter(|it| it.0 != "inherit") else {
-            return (None, None);
-        };
-        if settings.models.contains_key(&model) || catalogue::window(&model).is_some() {
-            return (Some(model), None);
-        }
-        let is_new = self.unknown_models.insert((model.clone(), by.clone()));
-        let warning = || {
-            format!(
-                "{by} asks for the model {model}, which is not known; [models.\"{model}\"] in config.toml makes it known"
-            )
-        };
-        (None, is_new.then(warning))
+        asked.filter(|it| it.0 != "inherit")
     }
 
     /// The checkers for files that calls have changed; `None`: they are off.

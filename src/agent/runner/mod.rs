@@ -128,6 +128,8 @@ enum RunnerEvent {
     Title(Option<String>),
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
+    /// The ids of the provider's models.
+    Listed(Vec<String>),
     Reversed(Result<Notice, String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
@@ -216,6 +218,7 @@ impl Runner {
                         self.log.append(now_ms(), Event::Title(title.into()));
                     }
                 }
+                RunnerEvent::Listed(models) => self.model.list(models),
                 RunnerEvent::Sized(asked, window) => {
                     self.model.sized(asked, window);
                     self.size_up();
@@ -288,6 +291,7 @@ impl Runner {
             && self.restorer.restoring.is_none()
             && !self.trust.is_asking_about_left()
             && !self.waits_for_lists()
+            && !self.waits_for_models()
             && let Some(submit) = self.messages.take()
         {
             self.submit(submit);
@@ -299,6 +303,13 @@ impl Runner {
         let next = self.messages.queue.front();
         let is_named = next.is_some_and(|(it, _)| it.message.command().is_some() || it.message.custom_mode().is_some());
         is_named && !self.context.is_read()
+    }
+
+    /// Returns true if the next message's command or mode asks for a model that the provider is still asked about.
+    fn waits_for_models(&mut self) -> bool {
+        let next = self.messages.queue.front();
+        let asked = next.and_then(|(it, _)| self.context.asked_model(&it.message));
+        asked.is_some_and(|(wanted, _)| self.model.waits_for_list(&wanted, &self.setup))
     }
 
     /// Waits for the next thing that matters. A request first: whoever wants to stop a flood must get through.
@@ -334,6 +345,7 @@ impl Runner {
             Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),
             Some(marks) = tools.marks.left.next(), if !tools.marks.left.is_empty() => RunnerEvent::MarksLeft(marks),
+            Some(models) = maybe(model.listing.as_mut()) => RunnerEvent::Listed(models),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
             Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
             Some(news) = self.context.hook_news.recv() => RunnerEvent::Hook(*news),
@@ -487,7 +499,8 @@ impl Runner {
                 } else {
                     self.messages.steering.clear();
                 }
-                self.messages.is_stopped = self.messages.next.is_some() || !self.is_busy() && self.waits_for_lists();
+                self.messages.is_stopped = self.messages.next.is_some()
+                    || !self.is_busy() && (self.waits_for_lists() || self.model.listing.is_some());
                 self.step(Input::Cancel);
             }
             Command::Update {
@@ -567,10 +580,8 @@ impl Runner {
         if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
             self.tools.look_first(self.setup.workspace.as_ref());
         }
-        let (asked, warning) = self.context.model_of(&submit.message, &self.setup.settings);
-        if let Some(warning) = warning {
-            warn(&self.log, "model-unknown", warning);
-        }
+        let asked = self.context.asked_model(&submit.message);
+        let asked = asked.and_then(|it| self.model.find(it, &self.setup, &self.log));
         let model = asked.as_deref().or(submit.model.as_deref());
         self.model.choose(model, &self.setup, &self.log);
         self.size_up();

@@ -8,7 +8,10 @@ use std::{
 
 use futures::{StreamExt, stream::FuturesUnordered};
 
-use super::notices::notice;
+use super::{
+    model_offers,
+    notices::{notice, warn},
+};
 use crate::{
     agent::{history, runner::setup::Setup},
     journal::Log,
@@ -31,6 +34,27 @@ pub struct ModelChoice {
     /// Titles that are being thought of.
     pub titles: FuturesUnordered<Pin<Box<dyn Future<Output = Option<String>> + Send>>>,
     has_title: bool,
+    /// The provider is asked for its list.
+    pub listing: Option<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
+    /// Ids of the models that the provider lists, in its order; empty if it gave no list. `None`: it was not asked.
+    listed: Option<Vec<String>>,
+    /// Models that files ask for in vain, and who asks: each is said once.
+    unknown: HashSet<(String, String)>,
+}
+
+/// Names of families that Claude Code's files use for the newest model of each.
+const FAMILIES: [&str; 3] = ["haiku", "sonnet", "opus"];
+
+/// Returns true for a model that is used without asking the provider for its list: the one of the settings, one that they
+/// describe, and one of another provider.
+fn is_settled(wanted: &str, setup: &Setup) -> bool {
+    wanted == setup.model || setup.settings.models.contains_key(wanted) || is_elsewhere(wanted, setup)
+}
+
+/// Returns true for a model that is named with its provider.
+fn is_elsewhere(wanted: &str, setup: &Setup) -> bool {
+    let parts = wanted.split_once('/');
+    parts.is_some_and(|(name, model)| setup.roles.is_provider(name) || model.starts_with('/'))
 }
 
 impl ModelChoice {
@@ -45,7 +69,56 @@ impl ModelChoice {
             sizing: FuturesUnordered::new(),
             titles: FuturesUnordered::new(),
             has_title: false,
+            listing: None,
+            listed: None,
+            unknown: HashSet::new(),
         }
+    }
+
+    /// Returns true while it is not known if the provider has a model that a file asks for; asks the provider first.
+    pub fn waits_for_list(&mut self, wanted: &str, setup: &Setup) -> bool {
+        if is_settled(wanted, setup) || self.listed.is_some() {
+            return false;
+        }
+        self.listing.get_or_insert_with(|| {
+            let list = tokio::time::timeout(model_offers::LIMIT, setup.provider.models());
+            Box::pin(async move {
+                let models = list.await.ok().and_then(Result::ok).unwrap_or_default();
+                models.into_iter().map(|it| it.id).collect()
+            })
+        });
+        true
+    }
+
+    /// Keeps the provider's list.
+    pub fn list(&mut self, models: Vec<String>) {
+        self.listing = None;
+        self.listed = Some(models);
+    }
+
+    /// Returns the model that is meant by what a file asks for. `None`: there is none, which the user is told once.
+    pub fn find(&mut self, (wanted, by): (String, String), setup: &Setup, log: &Log) -> Option<String> {
+        if is_settled(&wanted, setup) {
+            return Some(wanted);
+        }
+        let listed = self.listed.as_deref().unwrap_or_default();
+        let is_meant = |id: &&String| {
+            **id == wanted || FAMILIES.contains(&wanted.as_str()) && id.contains("claude") && id.contains(&wanted)
+        };
+        let found = listed.iter().find(is_meant).cloned();
+        // A server without a list may have it.
+        let found = found.or_else(|| {
+            let is_known = listed.is_empty() && catalogue::window(&wanted).is_some();
+            is_known.then(|| wanted.clone())
+        });
+        if found.is_none() && self.unknown.insert((wanted.clone(), by.clone())) {
+            let peer = setup.provider.peer();
+            let message = format!(
+                "{by} asks for the model {wanted}, which {peer} does not list; [models.\"{wanted}\"] in config.toml has it used anyway"
+            );
+            warn(log, "model-unknown", message);
+        }
+        found
     }
 
     /// Keeps a window that a server has told.
@@ -87,10 +160,7 @@ impl ModelChoice {
             };
             return;
         };
-        let is_elsewhere = wanted
-            .split_once('/')
-            .is_some_and(|(name, model)| setup.roles.is_provider(name) || model.starts_with('/'));
-        if is_elsewhere {
+        if is_elsewhere(wanted, setup) {
             match setup.roles.named(wanted) {
                 Ok(chosen) => return self.chosen = chosen,
                 Err(failure) => {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Time limit for each provider's list.
-const LIMIT: Duration = Duration::from_secs(8);
+pub const LIMIT: Duration = Duration::from_secs(8);
 
 /// Maximum number of models of one provider.
 const MOST: usize = 1000;

@@ -294,19 +294,23 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o100 != 0)
 }
 
-/// Files that are in both folders and differ, in their contents or in being programs; from the folders, sorted.
-pub fn changed_files(before: &Path, after: &Path) -> Result<Vec<PathBuf>> {
-    let known = files(before)?;
-    let mut changed = Vec::new();
-    for path in files(after)? {
-        if known.binary_search(&path).is_err() {
+/// Files that differ between two folders, each with `new`, `removed` or `changed` (in its contents or in being a program); from
+/// the folders, sorted.
+pub fn changed_files(before: &Path, after: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
+    let (old, new) = (files(before)?, files(after)?);
+    let is_gone = |it: &&PathBuf| new.binary_search(it).is_err();
+    let mut changed: Vec<_> = old.iter().filter(is_gone).map(|it| (it.clone(), "removed")).collect();
+    for path in new {
+        if old.binary_search(&path).is_err() {
+            changed.push((path, "new"));
             continue;
         }
         let [was, is] = [before, after].map(|root| file::read_beneath(root, &path, MOST_BYTES));
         if was? != is? || is_program(&before.join(&path)) != is_program(&after.join(&path)) {
-            changed.push(path);
+            changed.push((path, "changed"));
         }
     }
+    changed.sort();
     Ok(changed)
 }
 

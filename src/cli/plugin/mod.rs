@@ -214,8 +214,8 @@ impl Plugins {
             }
             let before = read_plugin(&self.folder(&entry.name), &entry.name);
             let before = before.map(|it| plugin_contents(&it)).unwrap_or_default();
-            // Without the old files each is new.
-            let changed = fetch::changed_files(&self.folder(&entry.name), &staged.root).unwrap_or_default();
+            let changed = fetch::changed_files(&self.folder(&entry.name), &staged.root);
+            let changed = changed.with_context(|| format!("the files of {} cannot be compared", entry.name))?;
             say(&format!(
                 "{} {} → {}\n{}{}",
                 entry.name,
@@ -317,14 +317,14 @@ fn differences(before: &[(&'static str, String)], after: &[(&'static str, String
         .collect()
 }
 
-/// The lines of files that have other contents.
-fn changed_texts(files: &[PathBuf]) -> String {
+/// The lines of files that are new, removed or changed.
+fn changed_texts(files: &[(PathBuf, &str)]) -> String {
     let lines = files.iter().take(MOST_CHANGED);
     let mut lines: String = lines
-        .map(|it| format!("  changed  {}\n", visible_lines(&it.to_string_lossy())))
+        .map(|(path, change)| format!("  {change:<7}  {}\n", visible_lines(&path.to_string_lossy())))
         .collect();
     if files.len() > MOST_CHANGED {
-        lines.push_str(&format!("  changed  {} more files\n", files.len() - MOST_CHANGED));
+        lines.push_str(&format!("  and {} more files\n", files.len() - MOST_CHANGED));
     }
     lines
 }

@@ -429,13 +429,18 @@ fn named(line: &str) -> Option<&str> {
         .map(str::trim)
 }
 
+/// Returns the files that a patch names, in its order, with those to which it moves some. It may be in no form at all.
+pub fn patched_files(patch: &str) -> impl Iterator<Item = &str> {
+    patch.lines().filter_map(named)
+}
+
 impl ToolCall {
     /// All files that a patch names, with those to which it moves some; none for another tool.
     pub fn patched_files(&self) -> Vec<String> {
         let mut files: Vec<String> = Vec::new();
         if self.name == "apply_patch" {
             let patch = self.arguments.values().find_map(Value::as_str).unwrap_or_default();
-            for file in patch.lines().filter_map(named) {
+            for file in patched_files(patch) {
                 if !files.iter().any(|it| it == file) {
                     files.push(file.to_owned());
                 }

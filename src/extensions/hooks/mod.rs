@@ -8,7 +8,7 @@ mod input;
 
 pub use answer::{Answer, Broken, Decision, Exit, GivenVariable, Merged, Run, merge, read_answer};
 pub use file::{OwnHook, find_hooks};
-pub use input::{Common, Occasion, ToolCall, hook_input};
+pub use input::{Common, Occasion, ToolCall, hook_input, patched_files};
 
 use std::{path::PathBuf, time::Duration};
 

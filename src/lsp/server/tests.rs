@@ -257,7 +257,7 @@ async fn a_server_that_answers_nothing_for_long_is_given_up_and_one_that_speaks_
         let server = server.await.expect("it starts");
         // Long ago it has been asked nothing: that is no silence.
         tokio::time::sleep(SILENCE * 2).await;
-        for (wait, over) in [(30, None), (30, None), (70, over)] {
+        for (wait, over) in [(30, None), (60, None), (70, over)] {
             let found = look(&server, &[("/w/a.py", "x")]).await;
             assert_eq!(found[Path::new("/w/a.py")], Err(Missing::Late));
             assert_eq!(server.over().as_deref(), over, "speaks: {speaks}");
@@ -621,4 +621,92 @@ async fn a_flood_is_bounded() {
     let found = look(&server, &[("/w/0.py", "x")]).await;
     assert_eq!(found.values().flatten().map(Vec::len).sum::<usize>(), MOST_ITEMS);
     assert_eq!(server.shared.state().published.len(), 1, "nobody asks about the others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_could_not_read_the_project_knows_nothing_and_one_that_misses_something_says_so() {
+    for (health, is_known, warning) in [
+        ("ok", true, None),
+        ("warning", true, Some("fake warns: no std")),
+        ("error", false, None),
+    ] {
+        let server = start(async move |mut fake| {
+            fake.begin(json!({ "diagnosticProvider": {} })).await;
+            let status = json!({ "health": health, "quiescent": true, "message": "no\nstd" });
+            fake.say(json!({ "jsonrpc": "2.0", "method": "experimental/serverStatus", "params": status }))
+                .await;
+            while let Some(asked) = fake.next().await {
+                if asked["method"] == "textDocument/diagnostic" {
+                    fake.answer(&asked, json!({ "kind": "full", "items": [] })).await;
+                }
+            }
+        });
+        let server = server.await.expect("it starts");
+        // It has said so by then.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let report = look(&server, &[("/w/a.rs", "a")])
+            .await
+            .remove(Path::new("/w/a.rs"))
+            .expect("a report");
+        match report {
+            Ok(found) => assert!(is_known && found.is_empty(), "{health}"),
+            Err(missing) => {
+                assert!(!is_known, "{health}");
+                assert_eq!(missing.told("fake"), "fake could not read the project: no std");
+            }
+        }
+        assert_eq!(server.warning().as_deref(), warning, "{health}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_of_typescript_is_asked_for_a_file_that_stays_clean() {
+    let server = start(async |mut fake| {
+        let commands = json!({ "commands": ["typescript.tsserverRequest"] });
+        fake.begin(json!({ "executeCommandProvider": commands })).await;
+        for (command, body) in [
+            ("syntacticDiagnosticsSync", json!([])),
+            (
+                "semanticDiagnosticsSync",
+                json!([{ "start": { "line": 1, "offset": 2 }, "category": "error", "code": 2305, "text": "no total" },
+                    { "start": { "line": 1, "offset": 1 }, "category": "suggestion", "text": "unused" }]),
+            ),
+        ] {
+            let asked = fake.until("workspace/executeCommand").await;
+            let arguments = &asked["params"]["arguments"];
+            assert_eq!(*arguments, json!([command, { "file": "/w/a.ts" }]));
+            fake.answer(&asked, json!({ "success": true, "body": body })).await;
+        }
+        // It publishes nothing.
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let found = look(&server, &[("/w/a.ts", "ab")]).await.remove(Path::new("/w/a.ts"));
+    let found = found.expect("a report").expect("it is known");
+    let shown: Vec<_> = found.iter().map(Diagnostic::told).collect();
+    assert_eq!(
+        shown,
+        [
+            "1:2 error[2305]: no total (typescript)",
+            "1:1 info: unused (typescript)"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_silent_for_long_is_not_waited_for_as_long_again() {
+    let server = start(async |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        while fake.next().await.is_some() {}
+    });
+    let server = server.await.expect("it starts");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let wait = async || {
+        let began = Instant::now();
+        let found = look(&server, &[("/w/a.rs", "a")]).await;
+        assert_eq!(told(&found), [("/w/a.rs".to_owned(), None)]);
+        began.elapsed().as_secs()
+    };
+    assert_eq!(wait().await, 30);
+    assert_eq!(wait().await, 2);
 }

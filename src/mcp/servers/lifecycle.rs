@@ -1,7 +1,7 @@
 //! The lifecycle of a server: whether it may start, how it is reached, what it offers, and when it is started again.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, MutexGuard, PoisonError, Weak},
     time::Duration,
@@ -111,23 +111,24 @@ impl Inner {
         for name in &names {
             self.begin(name);
         }
-        self.tell_of_unapproved();
-    }
-
-    /// One line about the servers that wait for the user.
-    pub(super) fn tell_of_unapproved(&self) {
-        let entries = self.entries();
-        for (name, entry) in entries.iter() {
+        for (name, entry) in self.entries().iter() {
             if let State::Unusable(why) = &entry.state {
                 self.note("mcp-failed", &format!("MCP server {name} cannot be started: {why}"));
             }
         }
+        self.tell_of_unapproved(&BTreeSet::new());
+    }
+
+    /// One line about the servers that wait for the user, but for those that are `told` already.
+    pub(super) fn tell_of_unapproved(&self, told: &BTreeSet<String>) {
+        let entries = self.entries();
         let is_alone = !self.setup.is_attended;
         let waits = |it: &&Entry| matches!(it.state, State::Unapproved(_)) || is_alone && it.state == State::Untrusted;
         let names: Vec<&str> = entries
             .values()
             .filter(waits)
             .map(|it| it.definition.name.as_str())
+            .filter(|it| !told.contains(*it))
             .collect();
         let Some(first) = names.first() else { return };
         let next = if self.setup.is_attended {
@@ -315,6 +316,7 @@ impl Inner {
                     variables,
                     network: definition.network,
                     folders,
+                    has_own_cache: false,
                 };
                 match self.spawn(&spec, &host, known).await {
                     // It may not have survived the first question; the handshake is tried with a new one.

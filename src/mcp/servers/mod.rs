@@ -483,12 +483,10 @@ impl Servers {
     /// Starts what has waited for the user's trust or approval and may start now.
     pub fn recheck(&self) {
         let waits = |it: &Entry| matches!(it.state, State::Untrusted | State::Unapproved(_));
-        let unapproved = || {
+        let unapproved = || -> BTreeSet<String> {
             let entries = self.inner.entries();
-            entries
-                .values()
-                .filter(|it| matches!(it.state, State::Unapproved(_)))
-                .count()
+            let waiting = entries.iter().filter(|it| matches!(it.1.state, State::Unapproved(_)));
+            waiting.map(|it| it.0.clone()).collect()
         };
         let names: Vec<String> = {
             let entries = self.inner.entries();
@@ -500,9 +498,7 @@ impl Servers {
             self.restart(&name);
         }
         // Trust is not enough to start them.
-        if unapproved() > before {
-            self.inner.tell_of_unapproved();
-        }
+        self.inner.tell_of_unapproved(&before);
     }
 
     /// Starts a server again whose connection is `failed`; another one, which somebody else has opened meanwhile, is kept.

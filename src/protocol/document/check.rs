@@ -56,6 +56,12 @@ static CHECK: Shape = Shape {
             Always,
             "the new problems, at most 20",
         ),
+        (
+            "olderProblems",
+            List(&Object(&PROBLEM)),
+            Free,
+            "problems that may be older than the change, at most 20",
+        ),
         ("unchecked", List(&Text), Always, "why files were not looked at"),
     ],
 };
@@ -81,7 +87,7 @@ pub fn pending_check() -> Value {
 /// The check of a change that nothing looks at, and why.
 pub fn unchecked(why: &[&str]) -> Value {
     // An update is merged with what was there.
-    json!({ "isPending": false, "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": why })
+    json!({ "isPending": false, "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "olderProblems": [], "unchecked": why })
 }
 
 /// Returns true while a change is being looked at.
@@ -124,6 +130,8 @@ pub struct ChangeCheck<'a> {
     pub open_problems: u64,
     /// The first of the new problems.
     pub problems: Vec<Problem<'a>>,
+    /// The first of those that may be older than the change.
+    pub older_problems: Vec<Problem<'a>>,
     /// Why files were not looked at.
     pub unchecked: Vec<&'a str>,
 }
@@ -131,7 +139,7 @@ pub struct ChangeCheck<'a> {
 /// The check in the metadata of a document; `None`: nothing is known of one.
 pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
     let check = metadata.get(CHECKED)?.as_object()?;
-    let problems = member::list(check, "problems").iter().filter_map(Value::as_object);
+    let objects = |name| member::list(check, name).iter().filter_map(Value::as_object);
     let problem = |it| Problem {
         file_path: member::text(it, "filePath").unwrap_or_default(),
         line: member::count(it, "line").unwrap_or(1),
@@ -146,7 +154,8 @@ pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
         new_problems: member::count(check, "newProblems").unwrap_or_default(),
         fixed_problems: member::count(check, "fixedProblems").unwrap_or_default(),
         open_problems: member::count(check, "openProblems").unwrap_or_default(),
-        problems: problems.map(problem).collect(),
+        problems: objects("problems").map(problem).collect(),
+        older_problems: objects("olderProblems").map(problem).collect(),
         unchecked: member::list(check, "unchecked")
             .iter()
             .filter_map(Value::as_str)

@@ -50,6 +50,8 @@ pub struct ServiceSpec {
     pub network: bool,
     /// Folders that it may write, absolute. The workspace is one of them only if it is named.
     pub folders: Vec<PathBuf>,
+    /// It gets caches of its own, which go with it, because it cannot write those of the home folder.
+    pub has_own_cache: bool,
 }
 
 /// Reason why a service was not started.
@@ -102,6 +104,11 @@ impl Commands {
         let mark = format!("{}.{number}", session.name);
         let mut variables = environment::variables(std::env::vars_os(), self.passed(), &session.temporary);
         variables.push((MARK.into(), mark.clone().into()));
+        if spec.has_own_cache {
+            let cache = session.temporary.join("cache");
+            variables.push(("GOCACHE".into(), cache.join("go").into()));
+            variables.push(("XDG_CACHE_HOME".into(), cache.into()));
+        }
         let tier = Self::tier();
         variables.push(("SHEAF_SANDBOX".into(), tier.as_str().into()));
         let given = spec.variables.iter();

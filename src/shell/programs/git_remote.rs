@@ -4,7 +4,7 @@ use super::{authority, base};
 use crate::{shell::CommandLine, text::WordList};
 
 /// Options before the name of a remote that take no value and choose no other remote.
-const FLAGS: WordList = WordList(
+pub(super) const FLAGS: WordList = WordList(
     "--atomic --delete --dry-run --ff --ff-only --follow-tags --force --force-with-lease --no-ff --no-rebase --no-verify
      --quiet --rebase --set-upstream --tags --verbose -d -f -n -q -u -v",
 );

@@ -4,15 +4,15 @@
 //! A table is never complete. What it misses is still held by the sandbox; what it has too much costs a question.
 
 pub mod git_remote;
+mod reach;
+mod sed;
 mod table;
 
-mod sed;
-
+pub use self::reach::names_all_hosts;
 use self::{
     sed::Script,
     table::{
-        BUILTINS, COMMANDED, INTERPRETERS, LOCAL, OPTIONS, REACHING, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND,
-        WRAPPERS,
+        BUILTINS, COMMANDED, INTERPRETERS, OPTIONS, REACHING, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS,
     },
 };
 use super::{Doubt, ShellWord, SimpleCommand};
@@ -345,28 +345,6 @@ pub fn hosts(line: &str, commands: &[SimpleCommand]) -> Vec<String> {
         }
     }
     found
-}
-
-/// Returns true if [`hosts`] finds all servers that a command reaches. `has_remotes`: those of git's remotes are known, too.
-pub fn names_all_hosts(command: &SimpleCommand, has_remotes: bool) -> bool {
-    let Some(program) = command.words.first().and_then(|it| it.text.as_deref()) else {
-        return false;
-    };
-    let program = base(program);
-    // What runs another program may reach anything, but for one that runs it on the server that it names.
-    match doubt(command) {
-        None => {}
-        Some(Doubt::Wrapper) if program == "ssh" => {}
-        Some(Doubt::Option) if REACHING.contains(&program) => {}
-        Some(_) => return false,
-    }
-    if LOCAL.contains(&program) {
-        return true;
-    }
-    let is_git = program == "git";
-    let words: Vec<&str> = command.words.iter().map(|it| it.source.as_str()).collect();
-    let is_named = !hosts(&words.join(" "), std::slice::from_ref(command)).is_empty();
-    is_git && (has_remotes || is_named) || REACHING.contains(&program) && is_named
 }
 
 /// The host at the front of what follows `://`.

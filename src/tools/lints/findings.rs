@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    Diagnostic,
+    Diagnostic, Severity,
     checkers::{CheckJob, Reach},
 };
 use crate::lsp::Found;
@@ -58,6 +58,35 @@ struct LastRun {
     partial: BTreeSet<PathBuf>,
     /// The time that the last run took.
     took: Option<Duration>,
+    /// When the last run began that has not failed.
+    began: Option<SystemTime>,
+}
+
+/// What a checker of a whole project said the last time.
+#[derive(Clone, Debug, Default)]
+pub struct EarlierRun {
+    /// `None`: it has not run.
+    began: Option<SystemTime>,
+    found: BTreeMap<PathBuf, Vec<Diagnostic>>,
+    partial: BTreeSet<PathBuf>,
+}
+
+impl EarlierRun {
+    pub fn has_run(&self) -> bool {
+        self.began.is_some()
+    }
+
+    /// Files with problems.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.found.keys().map(PathBuf::as_path)
+    }
+
+    /// The problems of a file then; `None` if they are not known, or of another text than the file has now.
+    pub fn of(&self, file: &Path) -> Option<&[Diagnostic]> {
+        let began = self.began.filter(|_| !self.partial.contains(file))?;
+        print(file).filter(|it| it.0 <= began)?;
+        Some(self.found.get(file).map_or(&[], Vec::as_slice))
+    }
 }
 
 /// Tells a file from a changed one without reading it: time and length.
@@ -76,6 +105,7 @@ impl Findings {
         let mut all = self.lock();
         let said = all.entry(Checker::of(job)).or_default();
         said.took = began.elapsed().ok();
+        said.began = Some(began);
         match job.reach {
             // It has looked at everything: what it does not say any more does not hold.
             Reach::Whole | Reach::Own => said.found.clear(),
@@ -115,6 +145,23 @@ impl Findings {
             };
             let found: Vec<Diagnostic> = files.values().flatten().cloned().collect();
             self.take(&job, began, &found);
+        }
+    }
+
+    /// What a checker of a whole project said the last time; nothing of another one, which looks at the named files only.
+    pub fn earlier(&self, job: &CheckJob) -> EarlierRun {
+        let all = self.lock();
+        let Some(said) = all.get(&Checker::of(job)).filter(|_| job.reach == Reach::Whole) else {
+            return EarlierRun::default();
+        };
+        let mut found: BTreeMap<PathBuf, Vec<Diagnostic>> = BTreeMap::new();
+        for (_, it) in said.found.iter().filter(|it| it.1.severity != Severity::Info) {
+            found.entry(it.file.clone()).or_default().push(it.clone());
+        }
+        EarlierRun {
+            began: said.began,
+            found,
+            partial: said.partial.clone(),
         }
     }
 

@@ -21,8 +21,8 @@ use crate::{
     tools::{
         lints::{
             Diagnostic, Severity,
-            checkers::{CHECKERS, CheckJob, CheckPlan, jobs},
-            findings::Checker,
+            checkers::{CHECKERS, CheckJob, CheckPlan, Reach, jobs},
+            findings::{Checker, EarlierRun},
         },
         tool::Context,
     },
@@ -30,6 +30,9 @@ use crate::{
 
 /// Time that is kept for what comes after an answer.
 const SPARE: Duration = Duration::from_millis(50);
+
+/// Languages whose server does not report what only the compiler does, such as a name that is gone.
+const INCOMPLETE: [&str; 1] = ["rust"];
 
 /// Returns true for files that may be looked at without a question.
 pub type Allowed<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
@@ -224,7 +227,7 @@ pub async fn look_at_changed(
     let may_check = turn.is_some();
     let mut checkers = pin!(async move {
         match turn {
-            Some(_turn) => ask_checkers(known, jobs, context).await,
+            Some(_turn) => ask_checkers(known, jobs, allowed, context).await,
             None => CheckerReport::default(),
         }
     });
@@ -308,8 +311,11 @@ fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
     }
     // Where nothing looks at anything, that is no news.
     if !report.checked.is_empty() {
+        let is_incomplete = |it: &Path| INCOMPLETE.contains(&language_of(&it.to_string_lossy()));
         for (why, file) in checkers.missed {
-            if !report.checked.contains(&file) && !report.unchecked.values().any(|it| it.contains(&file)) {
+            if (!report.checked.contains(&file) || is_incomplete(&file))
+                && !report.unchecked.values().any(|it| it.contains(&file))
+            {
                 report.unchecked.entry(why).or_default().insert(file);
             }
         }
@@ -384,9 +390,15 @@ fn wanted(known: &KnownMistakes, within: Duration, context: &Context) -> (Vec<Ch
     (jobs, missed)
 }
 
-async fn ask_checkers(known: &KnownMistakes, jobs: Vec<CheckJob>, context: &Context) -> CheckerReport {
+async fn ask_checkers(
+    known: &KnownMistakes,
+    jobs: Vec<CheckJob>,
+    allowed: Allowed<'_>,
+    context: &Context,
+) -> CheckerReport {
     let mut report = CheckerReport::default();
     for job in jobs {
+        let earlier = context.findings.earlier(&job);
         // Nobody has asked: where nothing else works either, nobody is told.
         let Ok((found, None)) = check(&job, context).await else {
             let why = format!("{} did not work", job.name);
@@ -410,8 +422,47 @@ async fn ask_checkers(known: &KnownMistakes, jobs: Vec<CheckJob>, context: &Cont
             report.found.entry(file.clone()).or_default().extend(own_all);
             report.files.push((FileReport { file, new, doubtful }, fixed));
         }
+        if job.reach == Reach::Whole {
+            let is_other = |it: &Path| !known.files.contains_key(it) && allowed(it);
+            report
+                .files
+                .extend(others(&found, &earlier, is_other, &mut report.found));
+        }
     }
     report
+}
+
+/// The reports about files that a step has not changed, of which a checker of the whole project says something else than before.
+fn others(
+    found: &[Diagnostic],
+    earlier: &EarlierRun,
+    is_wanted: impl Fn(&Path) -> bool,
+    all: &mut BTreeMap<PathBuf, Vec<Diagnostic>>,
+) -> Vec<(FileReport, usize)> {
+    let mut now: BTreeMap<&Path, Vec<Diagnostic>> = earlier.files().map(|it| (it, Vec::new())).collect();
+    for it in found.iter().filter(|it| it.severity != Severity::Info) {
+        now.entry(&it.file).or_default().push(it.clone());
+    }
+    now.retain(|file, _| is_wanted(file) && file.is_file());
+    let mut reports = Vec::new();
+    if !earlier.has_run() {
+        return reports;
+    }
+    for (file, own) in now {
+        let known = earlier.of(file);
+        let fixed = known.map_or(0, |it| added(&own, it.to_vec()).len());
+        let (new, doubtful) = match known {
+            Some(known) => (added(known, own.clone()), Vec::new()),
+            None => (Vec::new(), own.clone()),
+        };
+        if fixed == 0 && new.is_empty() && doubtful.is_empty() {
+            continue;
+        }
+        all.entry(file.to_owned()).or_default().extend(own);
+        let file = file.to_owned();
+        reports.push((FileReport { file, new, doubtful }, fixed));
+    }
+    reports
 }
 
 #[cfg(test)]
@@ -419,6 +470,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+    use crate::tools::lints::Findings;
 
     #[test]
     fn a_problem_that_is_surely_new_stays_new_whatever_a_checker_adds() {
@@ -467,6 +519,80 @@ mod tests {
             };
             assert_eq!(joined(server(said), checkers).files, [expected], "{name}");
         }
+    }
+
+    #[test]
+    fn a_checker_of_the_whole_project_tells_of_files_that_depend_on_the_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["lib.rs", "main.rs", "late.rs", "hidden.rs", "mended.rs"] {
+            std::fs::write(root.join(name), "x").expect("a file");
+        }
+        let at = |file: &str, message: &str| Diagnostic {
+            file: root.join(file),
+            line: 1,
+            column: 1,
+            severity: Severity::Error,
+            message: message.to_owned(),
+            source: "rustc".to_owned(),
+            code: None,
+        };
+        let job = CheckJob {
+            name: "cargo check".to_owned(),
+            line: "cargo check".to_owned(),
+            directory: root.to_owned(),
+            files: vec![root.join("lib.rs")],
+            reach: Reach::Whole,
+        };
+        let now = [
+            at("main.rs", "old"),
+            at("main.rs", "no total"),
+            at("late.rs", "no total"),
+            at("hidden.rs", "no total"),
+            at("lib.rs", "its own"),
+        ];
+        let is_wanted = |it: &Path| !it.ends_with("lib.rs") && !it.ends_with("hidden.rs");
+        let shown = |findings: &Findings| {
+            let mut all = BTreeMap::new();
+            let reports = others(&now, &findings.earlier(&job), is_wanted, &mut all);
+            let told = |it: &[Diagnostic]| it.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join(", ");
+            let name = |it: &Path| {
+                it.file_name()
+                    .map(|it| it.to_string_lossy().into_owned())
+                    .unwrap_or_default()
+            };
+            let one = |(it, fixed): &(FileReport, usize)| {
+                format!(
+                    "{}: new [{}] older [{}] fixed {fixed}",
+                    name(&it.file),
+                    told(&it.new),
+                    told(&it.doubtful)
+                )
+            };
+            reports.iter().map(one).collect::<Vec<_>>()
+        };
+        let findings = Findings::default();
+        assert_eq!(
+            shown(&findings),
+            Vec::<String>::new(),
+            "it has not run before: all may be older"
+        );
+        let began = SystemTime::now() + Duration::from_secs(1);
+        findings.take(&job, began, &[at("main.rs", "old"), at("mended.rs", "gone")]);
+        // What was changed after that run is known by nobody.
+        let late = std::fs::File::options()
+            .append(true)
+            .open(root.join("late.rs"))
+            .expect("it is ours");
+        late.set_modified(began + Duration::from_secs(5)).expect("a time");
+        assert_eq!(
+            shown(&findings),
+            [
+                "late.rs: new [] older [no total] fixed 0",
+                "main.rs: new [no total] older [] fixed 0",
+                "mended.rs: new [] older [] fixed 1",
+            ]
+        );
     }
 
     #[test]

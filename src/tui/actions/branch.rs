@@ -101,7 +101,7 @@ pub const AGAIN: Action = Action::new("again", "again", |app, words| {
     };
     let is_call = matches!(document.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
     if is_call && !app.conversation.about.runs {
-        return app.toast(t!("action-makes-no-calls", peer = app.conversation.about.peer.as_str()));
+        return app.toast(t!("action-makes-no-calls", peer = app.conversation.peer()));
     }
     match document.view() {
         View::TerminalCommand(it) => {

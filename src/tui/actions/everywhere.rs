@@ -137,7 +137,7 @@ pub const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];
 
 pub const EFFORT: Action = Action::new("effort", "effort", |app, word| {
     if !app.conversation.about.hears {
-        let text = t!("action-effort-deaf", peer = app.conversation.about.peer.as_str());
+        let text = t!("action-effort-deaf", peer = app.conversation.peer());
         return app.toast(text);
     }
     let chosen = EFFORTS.into_iter().find(|it| *it == word);

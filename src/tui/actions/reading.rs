@@ -1,7 +1,7 @@
 //! Actions of the transcript: moving, scrolling, folding, opening files.
 
 use crate::{
-    protocol::{Kind, View},
+    protocol::{Kind, View, document::change_check},
     t,
     tui::{
         app::{Action, App, Effect, Focus, Mark},
@@ -88,8 +88,7 @@ pub const FOLD: Action = Action::new("fold", "", |app, _| {
     let Some(item) = app.viewport.pane.selected else {
         return Vec::new();
     };
-    // What a key would decide stays in view.
-    if app.conversation.waiting().map(Item::Document) == Some(item) {
+    if is_asked(app, item) {
         return Vec::new();
     }
     let next = next_fold(app, item);
@@ -97,6 +96,14 @@ pub const FOLD: Action = Action::new("fold", "", |app, _| {
     app.with_pane(|pane, context| pane.select(item, context));
     Vec::new()
 });
+
+/// Returns true for what a key decides now or next, which stays in view: an open question or a plan to build.
+fn is_asked(app: &App, item: Item) -> bool {
+    let Item::Document(place) = item else { return false };
+    let transcript = &app.conversation.transcript;
+    let is_open = |it| transcript.is_open_question(place.exchange, it);
+    app.conversation.waiting() == Some(place) || transcript.get(place).is_some_and(is_open)
+}
 
 /// Unfolds the last item that is folded, or folds it again.
 pub fn unfold_last(app: &mut App) -> Vec<Effect> {
@@ -293,7 +300,10 @@ fn can_show_more(app: &App, item: Item) -> bool {
 fn leaves_out(document: &crate::protocol::Document) -> bool {
     match document.view() {
         View::TerminalCommand(it) => it.output.lines().count() > 8,
-        View::FileEdit(it) => it.diff.is_none() && it.content.is_some_and(|it| it.lines().count() > 12),
+        View::FileEdit(it) => {
+            it.diff.is_none() && it.content.is_some_and(|it| it.lines().count() > 12)
+                || change_check(&document.metadata).is_some_and(|it| !it.unchecked.is_empty())
+        }
         View::ToolCall(_) | View::TodoUpdate(_) | View::Unknown(_) => true,
         View::Error(it) => error_leaves_out(&it),
         _ => false,
@@ -301,12 +311,10 @@ fn leaves_out(document: &crate::protocol::Document) -> bool {
 }
 
 fn fold_where(app: &mut App, wanted: impl Fn(&Kind) -> bool) -> Vec<Effect> {
-    // What a key would decide stays in view.
-    let waiting = app.conversation.waiting();
     let is_wanted = |it: &Item| {
         let Item::Document(place) = *it else { return false };
         let document = app.conversation.transcript.get(place);
-        waiting != Some(place) && document.is_some_and(|it| wanted(&it.kind))
+        !is_asked(app, *it) && document.is_some_and(|it| wanted(&it.kind))
     };
     let items: Vec<_> = app.viewport.pane.items.iter().copied().filter(is_wanted).collect();
     let all_folded = items.iter().all(|it| app.viewport.pane.fold_of(*it) == Fold::Folded);

@@ -69,9 +69,9 @@ fn origin(app: &App) -> String {
 fn server(app: &App, status: &ServerStatus) -> Vec<(&'static str, String)> {
     let about = &app.conversation.about;
     let peer = if status.peer.is_empty() {
-        &about.peer
+        app.conversation.peer()
     } else {
-        &status.peer
+        status.peer.clone()
     };
     let own = Some(status.model.as_str()).filter(|it| !it.is_empty());
     let model = app.composer.model_name(about).or(own);
@@ -81,7 +81,7 @@ fn server(app: &App, status: &ServerStatus) -> Vec<(&'static str, String)> {
         key => key.to_owned(),
     };
     let mut facts = vec![
-        (t!("status-server"), peer.clone()),
+        (t!("status-server"), peer),
         (t!("status-model"), model.unwrap_or_default().to_owned()),
         (t!("status-key"), key),
     ];

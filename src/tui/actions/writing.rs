@@ -296,7 +296,7 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
         return app.toast(t!("action-run-how"));
     }
     if !app.conversation.about.runs {
-        let text = t!("action-runs-nothing", peer = app.conversation.about.peer.as_str());
+        let text = t!("action-runs-nothing", peer = app.conversation.peer());
         return app.toast(text);
     }
     if app.conversation.is_busy() {
@@ -362,7 +362,7 @@ fn is_written_elsewhere(app: &mut App) -> bool {
     };
     let text = t!(
         "action-not-sent",
-        peer = about.peer.as_str(),
+        peer = app.conversation.peer(),
         command = command.as_str()
     );
     app.toast(text);

@@ -9,6 +9,7 @@ use crate::{
     link::{About, Link},
     protocol::{Mode, Position, Restriction, Turn},
     transcript::{DocumentIndex, Transcript},
+    tui::spoken::worded,
 };
 
 /// The member of a message that says when its answer asks before changes, and its only value.
@@ -165,6 +166,11 @@ impl Conversation {
     /// The document that waits for the user: an open question, else a plan to build.
     pub fn waiting(&self) -> Option<DocumentIndex> {
         self.transcript.open_question().or_else(|| self.plan_to_build())
+    }
+
+    /// Returns the name of the other end in the language of the interface.
+    pub fn peer(&self) -> String {
+        worded(&self.about.peer)
     }
 
     /// Returns true if the question of trust is open and nothing else waits for the user.

@@ -170,20 +170,26 @@ impl App {
     /// Shows a notice, after one that came a moment ago and was not read.
     pub fn notice(&mut self, text: String) {
         let is_unread = self.toast.is_some() && self.now_ms.saturating_sub(self.toast_ms) < TOAST_MS;
-        if !is_unread {
+        if !is_unread && self.terminal.notices.is_empty() {
             self.toast(text);
         } else if self.toast.as_ref() != Some(&text) && self.terminal.notices.len() < MOST_NOTICES {
             self.terminal.notices.push_back(text);
         }
     }
 
-    /// Removes the toast, as a key does, unless it came a moment ago and was not read. A notice that waits takes its place.
+    /// Removes the toast, as a key does, unless it came a moment ago and was not read.
     pub fn drop_toast(&mut self) {
         if self.now_ms.saturating_sub(self.toast_ms) >= TOAST_MS {
             self.toast = None;
-            if let Some(next) = self.terminal.notices.pop_front() {
-                self.toast(next);
-            }
+        }
+    }
+
+    /// Shows the next notice that waits, where nothing else is said. A key does so after it has acted.
+    pub fn next_notice(&mut self) {
+        if self.toast.is_none()
+            && let Some(next) = self.terminal.notices.pop_front()
+        {
+            self.toast(next);
         }
     }
 }

@@ -7,10 +7,7 @@ use crate::{
     t,
     text::{Role, Sanitized, Span, width},
     transcript::Transcript,
-    tui::{
-        app::{Composer, Conversation, Workspace},
-        spoken::worded,
-    },
+    tui::app::{Composer, Conversation, Workspace},
 };
 
 /// Columns below which the model is not named.
@@ -79,7 +76,7 @@ fn right(
             parts.push(match name.as_str() {
                 "model" => {
                     let name = conversation.answering_model().or(model_name);
-                    let peer = worded(&conversation.about.peer);
+                    let peer = conversation.peer();
                     let name = name.unwrap_or(&peer);
                     model(name, columns, wide).into_iter().collect()
                 }

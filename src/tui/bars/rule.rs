@@ -20,6 +20,8 @@ use crate::{
 const OPEN_AMONG: usize = 64;
 /// Columns below which there is no room for the reason of a retry.
 const WHOLE_COUNTDOWN: usize = 80;
+/// Columns for the time since an answer began, and for the gaps around it and the reason of a retry.
+const ELAPSED: usize = 16;
 /// Columns below which what an answer does is left out.
 const LEAST_PHASE: usize = 12;
 
@@ -69,7 +71,15 @@ pub fn spans(
     if !composer.queue.is_empty() {
         right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
     }
-    right.push_progress(conversation, columns, now_ms);
+    let next = next.map_or_else(Sanitized::default, |it| {
+        Sanitized::from(t!("composer-next-mode", mode = it))
+    });
+    let gap = usize::from(!next.is_empty());
+    let head = 4 + width::width(&word) + gap + width::width(&next);
+    let mut phases = phases(conversation, columns, now_ms);
+    let shortest = phases.first().map_or(0, |it| width::spans_width(it));
+    let room = columns.saturating_sub(head + shortest + width::spans_width(&right.0));
+    right.push_progress(conversation, columns, room, now_ms);
     if let Some(seen) = seen.filter(|it| it.left > 0) {
         let text = if seen.is_above {
             t!("composer-rest-above", count = seen.left)
@@ -79,13 +89,7 @@ pub fn spans(
         right.push(&text, Role::Waiting);
     }
     let mut right = right.0;
-    let next = next.map_or_else(Sanitized::default, |it| {
-        Sanitized::from(t!("composer-next-mode", mode = it))
-    });
-    let gap = usize::from(!next.is_empty());
-    let head = 4 + width::width(&word) + gap + width::width(&next);
     let state = width::spans_width(&right) + 4;
-    let mut phases = phases(conversation, columns, now_ms);
     while phases.len() > 1
         && phases
             .last()
@@ -344,8 +348,9 @@ impl Parts {
         }
     }
 
-    /// Adds the state of the answer: a question or plan that waits, its progress, the time since it began.
-    fn push_progress(&mut self, conversation: &Conversation, columns: usize, now_ms: u64) {
+    /// Adds the state of the answer: a question or plan that waits, its progress, the time since it began. `room`: the columns that
+    /// the parts before it leave.
+    fn push_progress(&mut self, conversation: &Conversation, columns: usize, room: usize, now_ms: u64) {
         let transcript = &conversation.transcript;
         if transcript.open_question().is_some() || conversation.plan_to_build().is_some() {
             self.push(t!("composer-waiting"), Role::Waiting);
@@ -364,13 +369,9 @@ impl Parts {
             Some(Progress::Retrying {
                 attempt, of, because, ..
             }) if columns >= WHOLE_COUNTDOWN => {
-                let text = t!(
-                    "composer-retrying",
-                    because = width::cut_end(because, columns / 3),
-                    attempt = *attempt,
-                    of = *of
-                );
-                self.push(&text, Role::Waiting);
+                let text = |because: &str| t!("composer-retrying", because = because, attempt = *attempt, of = *of);
+                let room = room.saturating_sub(width::width(&text("")) + ELAPSED);
+                self.push(&text(&width::cut_end(because, room)), Role::Waiting);
             }
             Some(Progress::Stalled { silent_ms }) => {
                 let text = t!("composer-silent", time = figure::duration(*silent_ms).as_str());
@@ -427,11 +428,11 @@ mod tests {
             (60, "── agent ◐ retrying in 3 s"),
             (
                 100,
-                "── agent ◐ retrying in 3 s ──────── it is overloaded (529) (2 of 10)",
+                "── agent ◐ retrying in 3 s ──────── it is overloaded (529) · 2 of 10",
             ),
             (
                 80,
-                "── agent ◐ retrying in 3 s ──────── it is overloaded (529) (2 of 10)",
+                "── agent ◐ retrying in 3 s ──────── it is overloaded (529) · 2 of 10",
             ),
         ] {
             let mut app = TestApp::new(columns, 20);
@@ -451,10 +452,39 @@ mod tests {
                 "{columns}: {shown}"
             );
             assert_eq!(
-                shown.contains("it is overloaded (529) (2 of 10)"),
+                shown.contains("it is overloaded (529) · 2 of 10"),
                 columns >= 80,
                 "{shown}"
             );
+        }
+    }
+
+    #[test]
+    fn the_reason_of_a_retry_takes_the_room_that_is_there() {
+        let because = "connection refused: http://127.0.0.1:8080/v1";
+        for (columns, expected) in [
+            (100, "connection refused: http://127.0.0.1:8080/v1 · 2 of 10 "),
+            (80, "connection refused: http:"),
+        ] {
+            let mut app = TestApp::new(columns, 20);
+            app.events([
+                Event::UserMessage(Message::user("go")),
+                Event::ResponseStart(ResponseStart::default()),
+                Event::Progress(Progress::Retrying {
+                    attempt: 2,
+                    of: 10,
+                    at_ms: app.app.now_ms + 13_000,
+                    because: because.to_owned(),
+                }),
+            ]);
+            tick(&mut app, 10_000);
+            let shown = rule(&mut app);
+            assert!(shown.starts_with("── agent ◐ retrying in 3 s "), "{shown}");
+            assert!(
+                shown.contains(expected) && shown.contains("· 2 of 10"),
+                "{columns}: {shown}"
+            );
+            assert!(shown.trim_end().ends_with("10 s"), "{shown}");
         }
     }
 

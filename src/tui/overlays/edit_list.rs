@@ -12,6 +12,7 @@ use ratatui::{
 use super::frame;
 use crate::{
     config::{self, KEYS, Layer, Settings, ValueKind},
+    locale,
     protocol::{Permissions, Query, UserAction},
     t,
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
@@ -112,10 +113,10 @@ impl EditList {
             let is_secret = value.contains(HIDDEN) || key.is_some_and(|it| it.kind == ValueKind::Secret);
             let mut about: Vec<_> = key
                 .iter()
-                .flat_map(|it| [it.about.into(), it.kind.describe()])
+                .flat_map(|it| [locale::text_or(&it.text_id(), it.about).to_owned(), kind_text(it.kind)])
                 .collect();
             if is_secret {
-                about.push(t!("config-secret").into());
+                about.push(t!("config-secret").to_owned());
             }
             let mut row = EditRow {
                 words: match key.map(|it| &it.kind) {
@@ -233,6 +234,8 @@ impl EditList {
         Some((at, self.rows.get(at)?))
     }
 
+    /// Finds the rows that pass the filter: those that have its words in their names, then those that have them in their
+    /// descriptions.
     fn sift(&mut self) {
         let wanted = self.filter.text().to_lowercase();
         let words: Vec<&str> = wanted.split_whitespace().collect();
@@ -245,7 +248,6 @@ impl EditList {
             words.iter().all(|word| text.contains(word))
         };
         let rows = self.rows.iter().enumerate();
-        let here = self.here().map(|it| it.1.key());
         let mut passing: Vec<(bool, usize)> = rows
             .filter(|(_, it)| passes(it))
             .map(|(at, it)| {
@@ -253,22 +255,20 @@ impl EditList {
                 (!words.iter().all(|word| label.contains(word)), at)
             })
             .collect();
-        // What has the words in its name comes before what has them in its description.
         passing.sort_unstable();
         self.passing = passing.into_iter().map(|it| it.1).collect();
-        let at = |key: &RowKey| {
-            self.passing
-                .iter()
-                .position(|it| self.rows.get(*it).is_some_and(|it| it.key() == *key))
-        };
-        // The setting that is named exactly is the one that is meant.
-        let named = self
-            .passing
-            .iter()
-            .position(|it| self.rows.get(*it).is_some_and(|it| it.label == wanted.trim()));
-        // What is typed chooses the first row that has it.
-        let here = here.as_ref().filter(|_| words.is_empty());
-        let place = named.or_else(|| here.and_then(at));
+    }
+
+    /// Applies a filter that has changed: chooses the row of exactly that name, or the first that passes; without a filter the row
+    /// stays chosen.
+    fn search(&mut self) {
+        let here = self.passing.get(self.cursor.at).copied();
+        self.sift();
+        let wanted = self.filter.text().to_lowercase();
+        let is_named = |it: &usize| self.rows.get(*it).is_some_and(|it| it.label == wanted.trim());
+        let named = self.passing.iter().position(is_named);
+        let same = self.passing.iter().position(|it| Some(*it) == here);
+        let place = named.or(same.filter(|_| wanted.trim().is_empty()));
         self.cursor = ListCursor::new(place.unwrap_or(0));
     }
 
@@ -470,11 +470,15 @@ impl EditList {
                 };
                 self.rows.insert(at, new);
                 self.sift();
+                // The next rule goes to the same list.
+                let place = self.passing.iter().position(|it| *it == at + 1);
+                self.cursor = ListCursor::new(place.unwrap_or(self.cursor.at));
                 t!("config-written-now", place = place)
             }
             (RowAction::Remove(_), _) => {
                 self.rows.remove(at);
                 self.sift();
+                self.cursor = ListCursor::new(self.cursor.at.min(self.passing.len().saturating_sub(1)));
                 t!("config-removed-now", place = place)
             }
             (RowAction::Add(_) | RowAction::Nothing, _) => String::new(),
@@ -498,6 +502,28 @@ fn neighbour<'a>(words: &'a [String], text: &str, is_next: bool) -> &'a str {
 /// Settings with rows of their own.
 const THEME: &str = "theme";
 const RUN: &str = "approvals.run";
+
+/// Returns the values that a kind accepts, in the user's language.
+fn kind_text(kind: ValueKind) -> String {
+    match kind {
+        ValueKind::Text => t!("config-kind-text").to_owned(),
+        ValueKind::Word(words) => words.join(" | "),
+        ValueKind::Flag => t!("config-kind-switch").to_owned(),
+        ValueKind::Whole { least, most: u64::MAX } => t!("config-kind-from", least = least),
+        ValueKind::Whole { least, most } => t!("config-kind-between", least = least, most = most),
+        ValueKind::Number => t!("config-kind-number").to_owned(),
+        ValueKind::Duration | ValueKind::Grace => t!("config-kind-duration").to_owned(),
+        ValueKind::Url => t!("config-kind-address").to_owned(),
+        ValueKind::Proxy => t!("config-kind-proxy").to_owned(),
+        ValueKind::Path => t!("config-kind-path").to_owned(),
+        ValueKind::List => t!("config-kind-list").to_owned(),
+        ValueKind::Words(words) => t!("config-kind-words", words = words.join(" | ")),
+        ValueKind::Rules => t!("config-kind-rules").to_owned(),
+        ValueKind::Headers | ValueKind::Variables => t!("config-kind-table").to_owned(),
+        ValueKind::Secret => t!("config-kind-secret").to_owned(),
+        ValueKind::Command => t!("config-kind-command").to_owned(),
+    }
+}
 
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|it| (*it).to_owned()).collect()
@@ -638,7 +664,7 @@ impl Overlay for EditList {
             KeyCode::Esc if was_marked => {}
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.take_all();
-                self.sift();
+                self.search();
             }
             KeyCode::Esc => return Answer::Close,
             KeyCode::Char('c') if ctrl => return Answer::Close,
@@ -646,7 +672,7 @@ impl Overlay for EditList {
             _ => {
                 let version = self.filter.version;
                 if self.filter.edit(event) && self.filter.version != version {
-                    self.sift();
+                    self.search();
                 } else if event.code == KeyCode::Delete
                     && let Some(key) = self.here().map(|it| it.1.key())
                 {
@@ -664,7 +690,7 @@ impl Overlay for EditList {
             None => {
                 self.unmark();
                 self.filter.insert(&line);
-                self.sift();
+                self.search();
             }
         }
         Some(Answer::Taken)

@@ -206,7 +206,7 @@ impl FrontEnd for ScreenReader {
     /// Reads out whatever is new: documents that have ended, notes, pages, a question, whose turn it is.
     fn show(&mut self, app: &mut App) -> Vec<Effect> {
         if std::mem::take(&mut self.progress.is_other) {
-            let who = peer(app).to_owned();
+            let who = peer(app);
             self.speaker.note(&t!("plain-other", who = who));
         }
         if std::mem::take(&mut self.progress.is_other_branch) {
@@ -560,9 +560,9 @@ impl ScreenReader {
 }
 
 /// The name of the model that answers, or of the other side.
-fn peer(app: &App) -> &str {
-    let about = &app.conversation.about;
-    app.composer.model_name(about).unwrap_or(&about.peer)
+fn peer(app: &App) -> String {
+    let model = app.composer.model_name(&app.conversation.about);
+    model.map_or_else(|| app.conversation.peer(), str::to_owned)
 }
 
 /// The question that waits for an answer; `None` once it was answered here.

@@ -1,6 +1,8 @@
 //! What opens over a conversation, in German and where there is little room: nothing of it is left in English, and the footer is
 //! cut between hints, never within one.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{
@@ -14,6 +16,7 @@ use super::{
     rewinding::{branched, rewinding},
 };
 use crate::{
+    config::{self, KEYS, McpServer},
     locale,
     protocol::{
         ContextName, ContextNote, ContextPart, Event, Mechanism, Message, ModelOffer, ModelOffers, NotOffered,
@@ -318,6 +321,52 @@ fn footer(desk: &mut TestApp) -> String {
 
 /// The keys that lead to the help and back.
 const WAYS: [&str; 3] = ["f1", "?", "esc"];
+
+#[test]
+fn every_setting_is_described_in_german() {
+    let english = format!("{}{}", locale::LANGUAGES[0].text, config::messages());
+    let ids = |text: &str| -> BTreeSet<String> {
+        let ids = text
+            .lines()
+            .filter_map(|it| it.split_once(" = ")?.0.strip_prefix("setting-"));
+        ids.map(str::to_owned).collect()
+    };
+    let german = locale::LANGUAGES
+        .iter()
+        .find(|it| it.tag == "de")
+        .expect("it is compiled in");
+    assert_eq!(ids(german.text), ids(&english));
+    // What a translator starts from says the same as the fields do.
+    let (read, faults) = locale::Catalogue::read("en", english.into());
+    assert_eq!(faults, []);
+    locale::within("de", || {
+        let mut desk = TestApp::new(200, 400);
+        desk.app
+            .preferences
+            .settings
+            .mcp
+            .insert("x".to_owned(), McpServer::default());
+        let mut desk = did(desk, "config");
+        for key in KEYS.iter() {
+            assert_eq!(read.plain(&key.text_id()), Some(key.about));
+            let own = locale::text_or(&key.text_id(), key.about);
+            assert!(
+                own != key.about && !own.contains(['{', '}']) || key.about.contains('{'),
+                "{own}"
+            );
+            let name = key.path.replace('*', "x");
+            if key.path.contains('*') && !name.starts_with("mcp.") {
+                continue;
+            }
+            desk.keys(&name);
+            let picture = desk.picture();
+            let words = own.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+            assert!(picture.contains(&words), "{name}: {words}\n{picture}");
+            assert!(!picture.contains(key.about), "{picture}");
+            desk.keys("<ctrl+u>");
+        }
+    });
+}
 
 #[test]
 fn everything_opens_at_any_width_and_hints_are_cut_between_each_other() {

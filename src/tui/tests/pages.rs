@@ -236,6 +236,29 @@ fn a_setting_of_few_values_is_chosen_by_arrows() {
 }
 
 #[test]
+fn an_added_rule_leaves_the_choice_in_its_list() {
+    let mut desk = TestApp::new(100, 30);
+    desk.keys("/permissions<enter>");
+    desk.reply(Reply::Permissions(Permissions {
+        run: "sandbox".to_owned(),
+        ..Permissions::default()
+    }));
+    desk.keys("add<down><down><enter>Shell(ls)<enter>");
+    desk.reply(Reply::Accepted);
+    let entry = |entry: &str| FileTask::Entry {
+        path: "approvals.allow",
+        entry: entry.to_owned(),
+        is_removed: false,
+    };
+    assert_eq!(work(&desk).task, entry("Shell(ls)"));
+    done(&mut desk, Ok(written(12)));
+    // The next one goes to the same list.
+    desk.keys("<enter>Shell(make)<enter>");
+    desk.reply(Reply::Accepted);
+    assert_eq!(work(&desk).task, entry("Shell(make)"), "{}", desk.picture());
+}
+
+#[test]
 fn a_rule_is_removed_by_two_presses_and_added_in_its_list() {
     let mut desk = TestApp::new(100, 30);
     desk.keys("/permissions<enter>");

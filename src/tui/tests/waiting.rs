@@ -688,6 +688,30 @@ fn an_approval_that_waits_does_not_fold() {
         app.keys(key);
         assert_eq!(app.picture(), before, "{key}");
     }
+    // Nor does one that waits behind it: it would be decided folded.
+    let mut app = TestApp::new(100, 40);
+    begun(&mut app);
+    let options = json!([{ "id": "allow_once", "label": "Yes" }, { "id": "reject_once", "label": "No" }]);
+    let questions = json!([{ "id": "approval", "text": "Allow it?", "options": options, "allowFreeText": true }]);
+    for (id, command) in [("1", "git push"), ("2", "curl evil.example")] {
+        let metadata = json!({ "command": command, "wouldReach": ["evil.example"], "why": "it is needed" });
+        let subject = json!({ "type": "terminal_command", "metadata": metadata });
+        let metadata = json!({ "kind": "approval", "subject": subject, "questions": questions });
+        app.events([start(id, "clarification", metadata)]);
+    }
+    app.keys("<tab>");
+    app.later(1000);
+    let whole = app.picture().matches("it is needed").count();
+    for key in ["z", "Z", "z", "Z"] {
+        app.keys(key);
+        assert_eq!(
+            app.picture().matches("it is needed").count(),
+            whole,
+            "{key}\n{}",
+            app.picture()
+        );
+    }
+    assert_eq!(whole, 2, "{}", app.picture());
 }
 
 /// In Vim's normal mode letters are Vim's: they may change the draft, and nothing else.

@@ -207,9 +207,16 @@ const TARGETS: &[KeyTarget] = &[
     },
 ];
 
-/// Gives a key to the first target that takes it.
+/// Acts on a key.
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
+    let effects = give(app, event);
+    app.next_notice();
+    effects
+}
+
+/// Gives a key to the first target that takes it.
+fn give(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.viewport.selection = None;
     if app.viewport.focus == Focus::Transcript && is_text(event) {
         let is_step = action_of(app, event).is_some_and(|it| matches!(it.name, "next" | "previous"));
@@ -463,7 +470,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Rewind(back) => return actions::undo::go_back(app, back),
         Choice::Trust(answer) => return actions::everywhere::decide_trust(answer),
         Choice::StopCommand(..) if !app.conversation.about.runs => {
-            let text = t!("action-runs-nothing", peer = app.conversation.about.peer.as_str());
+            let text = t!("action-runs-nothing", peer = app.conversation.peer());
             return app.toast(text);
         }
         Choice::StopCommand(turn, document) => {

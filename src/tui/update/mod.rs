@@ -170,6 +170,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     }
     (app.viewport.search, app.viewport.selection) = (None, None);
     app.questions = Questions::default();
+    app.terminal.notices.clear();
     app.composer.model = None;
     app.conversation.is_unstored = false;
     app.conversation.side_answer = None;
@@ -182,9 +183,13 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
         return effects;
     }
     let about = &app.conversation.about;
-    // A tour would answer a message that is for a model.
-    if about.is_replay || about.is_scripted || about.written_elsewhere.is_some() {
+    let is_tour = about.is_replay || about.is_scripted;
+    if is_tour || about.written_elsewhere.is_some() {
         follow::take_back_queue(app);
+        if is_tour {
+            // The next Enter would give the message, which is for a model, to the tour.
+            effects.extend(actions::writing::STASH.go(app, ""));
+        }
     } else {
         effects.push(Effect::Send(Command::Submit(app.composer.queue.remove(0))));
     }

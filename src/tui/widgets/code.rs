@@ -127,6 +127,21 @@ pub(super) fn code_line(
     rows
 }
 
+/// Puts the sign of a problem into the gutter of a line with a number.
+pub(super) fn flagged(mut rows: Vec<StyledLine>, flag: Option<(&'static str, Role)>) -> Vec<StyledLine> {
+    let Some((flag, role)) = flag else { return rows };
+    if let Some(row) = rows.first_mut()
+        && let Some(mark) = row.spans.get_mut(1)
+        && let Some(rest) = mark.text.strip_prefix(' ')
+    {
+        mark.text = Sanitized::new(rest);
+        let ground = row.background;
+        row.spans.insert(1, sign(flag.trim_end(), role).on(ground));
+        row.gutter += 1;
+    }
+    rows
+}
+
 /// A line in its colours, or plain, on a ground.
 pub(super) fn pieces(line: &str, colours: Option<&CodeLine>, ground: Background) -> Vec<Span> {
     match colours {

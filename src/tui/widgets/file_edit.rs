@@ -1,14 +1,14 @@
 //! `file_edit`: operation, path, lines added and removed, state, and the diff with line numbers, syntax colours and marked
 //! words. Hunks of one call and file share the first one's header.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,
-    code::{Gutter, code_line, digits, mark_words, pieces},
+    code::{Gutter, code_line, digits, flagged, mark_words, pieces},
     copy, decision, error,
     heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
-    seed,
+    problem_sign, seed,
     value::ends,
 };
 use crate::{
@@ -381,7 +381,12 @@ fn check(document: &Document, facts: &mut Facts) {
         facts.word(Weight::Heavy, text, Role::Error);
         return;
     }
-    let is_clean = check.is_checked && check.unchecked.is_empty() && check.open_problems == 0;
+    let is_known = check.is_checked && check.unchecked.is_empty();
+    let is_clean = is_known && check.open_problems == 0 && check.older_problems.is_empty();
+    if !check.older_problems.is_empty() {
+        let text = signed("?", &t!("edit-older", count = check.older_problems.len()));
+        facts.word(Weight::Heavy, text, Role::Waiting);
+    }
     if check.open_problems > 0 {
         let text = signed("✗", &t!("edit-open", count = check.open_problems));
         facts.word(Weight::Heavy, text, Role::Error);
@@ -397,7 +402,7 @@ fn check(document: &Document, facts: &mut Facts) {
     } else if is_clean {
         facts.word(Weight::Light, signed("✓", t!("edit-checked")), Role::Dim);
     }
-    if is_clean || check.is_checked && check.unchecked.is_empty() {
+    if is_known {
         return;
     }
     if check.is_checked {
@@ -451,22 +456,35 @@ fn created(
         .colours
         .code(seed(document, look), edit.language, &clean, is_closed);
     let digits = digits(head as u64);
+    let flags = flags(edit, document);
     let mut rows = Vec::new();
     for (at, text) in clean.lines().enumerate() {
         let colours = colours.get(at).filter(|it| says(it, text));
         let spans = pieces(text, colours, Gutter::Added.ground());
-        rows.extend(code_line(
-            &spans,
-            Some(at as u64 + 1),
-            digits,
-            Gutter::Added,
-            look.width,
-        ));
+        let number = at as u64 + 1;
+        let line = code_line(&spans, Some(number), digits, Gutter::Added, look.width);
+        rows.extend(flagged(line, flags.get(&number).copied()));
     }
     if hidden > 0 {
         rows.push(left_out(hidden, digits, look.width));
     }
     rows
+}
+
+/// The sign of a problem and its role.
+type ProblemSign = (&'static str, Role);
+
+/// The lines of the file that have problems, new or maybe older, and the sign of the worst.
+fn flags(edit: &FileEdit<'_>, document: &Document) -> BTreeMap<u64, ProblemSign> {
+    let Some(check) = change_check(&document.metadata) else {
+        return BTreeMap::new();
+    };
+    let older = check.older_problems.iter().map(|it| (it, ("?", Role::Waiting)));
+    let new = check.problems.iter().map(|it| (it, problem_sign(it.is_error)));
+    let (warnings, errors): (Vec<_>, Vec<_>) = new.partition(|it| !it.0.is_error);
+    let all = older.chain(warnings).chain(errors);
+    let own = all.filter(|it| it.0.file_path == edit.file_path);
+    own.map(|(it, sign)| (it.line, sign)).collect()
 }
 
 /// The lines of a change in their colours, both sides.
@@ -481,6 +499,8 @@ struct Painted {
     digits: usize,
     /// The line ends of the two sides differ: they are named.
     names_ends: bool,
+    /// Lines of the new side that have problems.
+    flags: BTreeMap<u64, ProblemSign>,
 }
 
 impl Painted {
@@ -510,6 +530,7 @@ impl Painted {
             is_numbered: texts.start_line.is_some(),
             digits: digits(last as u64),
             names_ends: removed != added && diff.removed > 0 && diff.added > 0,
+            flags: flags(edit, document),
         })
     }
 
@@ -531,7 +552,8 @@ impl Painted {
             spans.extend(end(line.end).map(|it| Span::new(it, Role::Dim).on(gutter.ground())));
         }
         let number = number.filter(|_| self.is_numbered).map(|it| it as u64);
-        code_line(&spans, number, self.digits, gutter, columns)
+        let flag = number.filter(|_| !is_old).and_then(|it| self.flags.get(&it)).copied();
+        flagged(code_line(&spans, number, self.digits, gutter, columns), flag)
     }
 }
 

@@ -389,7 +389,16 @@ fn hook_rows(document: &Document, context: &RenderContext<'_>) -> Vec<StyledLine
 /// Problems that a row each is shown of, unless the document is unfolded.
 const PROBLEMS_SHOWN: usize = 5;
 
-/// New problems of a change; unfolded, also why it was not looked at.
+/// The sign of a new problem.
+fn problem_sign(is_error: bool) -> (&'static str, Role) {
+    if is_error {
+        ("✗ ", Role::Error)
+    } else {
+        ("⚠ ", Role::Waiting)
+    }
+}
+
+/// New problems of a change, and those that may be older; unfolded, also why it was not looked at.
 fn check_rows(document: &Document, context: &RenderContext<'_>) -> Vec<StyledLine> {
     let Some(check) = change_check(&document.metadata).filter(|_| context.fold != Fold::Folded) else {
         return Vec::new();
@@ -398,9 +407,10 @@ fn check_rows(document: &Document, context: &RenderContext<'_>) -> Vec<StyledLin
     let most = if is_full { usize::MAX } else { PROBLEMS_SHOWN };
     let mut rows = Vec::new();
     let mut push = |spans: &[Span]| rows.extend(wrap(spans, context.width, &[], &[heading::gap(4)]));
-    for it in check.problems.iter().take(most) {
-        let role = if it.is_error { Role::Error } else { Role::Waiting };
-        let mark = if it.is_error { "✗ " } else { "⚠ " };
+    let new = check.problems.iter().map(|it| (it, problem_sign(it.is_error)));
+    let older = check.older_problems.iter().map(|it| (it, ("? ", Role::Waiting)));
+    let older = older.take(most.saturating_sub(check.problems.len()));
+    for (it, (mark, role)) in new.take(most).chain(older) {
         let place = format!("{}:{}:{}", it.file_path, it.line, it.column);
         let link = context
             .root

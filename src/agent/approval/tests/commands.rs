@@ -355,6 +355,19 @@ fn a_question_says_what_is_reached_and_written() {
         ("curl https://docs.rs/x", network, &["docs.rs"][..], &[][..]),
         ("curl -s HTTPS://User:pw@Docs.RS:443/x", network, &["docs.rs"], &[]),
         ("curl docs.rs/x", network, &["docs.rs"], &[]),
+        (
+            "curl -fsSL -o x -H 'a: b' https://docs.rs/x",
+            network,
+            &["docs.rs"],
+            &["x"],
+        ),
+        ("wget -qO- https://docs.rs | head -3", network, &["docs.rs"], &[]),
+        (
+            "git clone -q https://github.com/a/b c && cd c",
+            network,
+            &["github.com"],
+            &[],
+        ),
         ("git clone git@github.com:a/b.git", network, &["github.com"], &[]),
         ("ssh me@host.example ls", network, &["host.example"], &[]),
         ("curl http://2130706433/", network, &["127.0.0.1"], &[]),
@@ -414,6 +427,48 @@ fn a_question_says_what_is_reached_and_written() {
         let question = question(&with(line, permissions), &facts(&nothing));
         assert_eq!(question.reaches, reaches, "{line}");
         assert_eq!(question.writes, writes, "{line}");
+    }
+    // Each of these reaches more than it names.
+    for line in [
+        "./cat x; curl https://docs.rs",
+        "curl https://docs.rs | ./tee b",
+        "ssh me@docs.rs ls | ./grep x",
+        "rsync -e ./evil a docs.rs:b",
+        "ssh -oProxyCommand=./evil me@docs.rs",
+        "ssh -J jump me@docs.rs",
+        "ssh build uptime; curl https://docs.rs",
+        "ncat --exec ./evil docs.rs 80",
+        "wget --use-askpass=./evil https://docs.rs",
+        "wget -i list https://docs.rs",
+        "curl -K cfg https://docs.rs",
+        "curl -sK cfg https://docs.rs",
+        "curl https://docs.rs intranet",
+        "curl intranet https://docs.rs",
+        "curl --proxy evil https://docs.rs",
+        "curl -xevil.example:3128 https://docs.rs",
+        "curl --connect-to ::evil.example:443 https://docs.rs",
+        "curl ftp://docs.rs",
+        "curl 'https://docs.rs\\@evil.example'",
+        "https_proxy=evil curl https://docs.rs",
+        "sftp -b cmds docs.rs",
+        "scp secret build:/tmp/x docs.rs:/x",
+        "dig docs.rs @9.9.9.9",
+        "git rebase -x ./evil --onto https://docs.rs/x",
+        "git clone -u ./evil https://docs.rs/x",
+        "git clone build:x.git y; curl https://docs.rs",
+        "git ls-remote https://docs.rs/x --upload-pack=./evil",
+        "git push -o see=https://docs.rs origin",
+        "git evil https://docs.rs/x",
+        "git fetch https://docs.rs/x && git evil",
+        "git fetch https://docs.rs/x && ./git status",
+    ] {
+        let remotes = ["docs.rs".to_owned()];
+        let facts = Facts {
+            remotes: &remotes,
+            ..facts(&nothing)
+        };
+        let reaches = super::question(&with(line, network), &facts).reaches;
+        assert!(reaches.contains(&"any host".to_owned()), "{line}: {reaches:?}");
     }
     let question = question(
         &run("curl https://a.example"),

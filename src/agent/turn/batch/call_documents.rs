@@ -9,21 +9,13 @@ use super::{
 };
 use crate::{
     agent::writer::document_end,
+    extensions::hooks::patched_files,
     protocol::{
         Address, Applied, CommandState, Event, Kind, Operation,
         document::{CHECKED, unchecked},
     },
     tools::{Change, Outcome, Work, object},
 };
-
-/// The first file that a patch names, of one that may be in no form at all.
-fn patched(patch: &str) -> Option<&str> {
-    let heads = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
-    let mut paths = patch
-        .lines()
-        .filter_map(|line| heads.iter().find_map(|it| line.strip_prefix(it)));
-    paths.next().map(str::trim)
-}
 
 impl Running {
     /// Opens the document of a call.
@@ -361,7 +353,7 @@ impl Running {
                 let path = job.arguments.text("file_path").or(job.arguments.text("target_file"));
                 let path = path.or(job.arguments.text("target_notebook"));
                 let path = path
-                    .or_else(|| patched(job.arguments.text("input")?))
+                    .or_else(|| patched_files(job.arguments.text("input")?).next())
                     .unwrap_or_default();
                 let proposal = job.prepared.proposal.take();
                 match &proposal {

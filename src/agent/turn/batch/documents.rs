@@ -204,28 +204,32 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
     let Some(last) = files.len().checked_sub(1) else {
         return Vec::new();
     };
-    let mut left: Vec<Value> = checked["problems"].as_array().cloned().unwrap_or_default();
+    let list = |name: &str| checked[name].as_array().cloned().unwrap_or_default();
+    let (mut left, mut older) = (list("problems"), list("olderProblems"));
     let mut count = checked["newProblems"].as_u64().unwrap_or_default();
-    let is_clean = count == 0 && checked["openProblems"].as_u64().unwrap_or_default() == 0;
+    let is_clean = count == 0 && older.is_empty() && checked["openProblems"].as_u64().unwrap_or_default() == 0;
     let mut all = vec![Value::Null; files.len()];
     for (at, file) in files.iter().enumerate().rev().skip(1) {
         let mut own = checked.clone();
         let is_last = !files.iter().skip(at + 1).any(|it| it == file);
-        let (problems, others) = left.into_iter().partition(|it| is_last && it["filePath"] == **file);
-        let problems: Vec<Value> = problems;
-        left = others;
+        let own_of = |all: &mut Vec<Value>| -> Vec<Value> {
+            let is_own = |it: &mut Value| is_last && it["filePath"] == **file;
+            all.extract_if(.., is_own).collect()
+        };
+        let (problems, own_older) = (own_of(&mut left), own_of(&mut older));
         count = count.saturating_sub(problems.len() as u64);
         own["fixedProblems"] = 0.into();
         if let Some(own) = own.as_object_mut() {
             own.remove("openProblems");
         }
         own["newProblems"] = problems.len().into();
-        if problems.is_empty() && !is_clean {
+        if problems.is_empty() && own_older.is_empty() && !is_clean {
             let mut why = own["unchecked"].as_array().cloned().unwrap_or_default();
             why.push("the changes of a step are judged together: see the last one".into());
             own["unchecked"] = why.into();
         }
         own["problems"] = problems.into();
+        own["olderProblems"] = own_older.into();
         if let Some(it) = all.get_mut(at) {
             *it = own;
         }
@@ -233,6 +237,7 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
     let mut whole = checked;
     whole["newProblems"] = count.into();
     whole["problems"] = left.into();
+    whole["olderProblems"] = older.into();
     if let Some(it) = all.get_mut(last) {
         *it = whole;
     }

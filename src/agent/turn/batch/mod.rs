@@ -291,20 +291,24 @@ impl Running {
         let name = &tool.name;
         let (_, why) = self.setup.absent.iter().find(|it| it.0 == name)?;
         let hint = "Go on without it.";
+        let has_servers = self.setup.settings.agent.language_servers;
+        let lack = if has_servers {
+            "none is installed"
+        } else {
+            "`agent.language_servers` is off"
+        };
         Some(match why {
             NotOffered::Untrusted => {
                 let message = format!("`{name}` runs what the repository says, and this folder is not trusted");
                 let hint = "Go on without it; the user can trust the folder with /trust or --trust.";
                 Fault::new("WORKSPACE_UNTRUSTED", message).hint(hint)
             }
-            NotOffered::NoServer => Fault::new(
-                "TOOL_FAILED",
-                format!("`{name}` needs a language server, and none is installed"),
-            )
-            .hint(hint),
+            NotOffered::NoServer => {
+                Fault::new("TOOL_FAILED", format!("`{name}` needs a language server, and {lack}")).hint(hint)
+            }
             _ => Fault::new(
                 "TOOL_FAILED",
-                format!("`{name}` needs a checker or a language server, and none is installed"),
+                format!("`{name}` needs a checker or a language server, and {lack}"),
             )
             .hint(hint),
         })

@@ -518,6 +518,7 @@ async fn a_service_is_found_in_the_path_that_it_is_given_or_in_the_usual_one() {
         variables: variables.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect(),
         network: false,
         folders: Vec::new(),
+        has_own_cache: false,
     };
     let path = folder.to_str().unwrap();
     for variables in [&[][..], &[("OTHER", path)]] {

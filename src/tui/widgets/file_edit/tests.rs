@@ -69,6 +69,41 @@ fn a_change_says_how_it_was_checked_and_no_more_than_is_known() {
 }
 
 #[test]
+fn problems_are_marked_beside_their_lines_and_listed_with_those_that_may_be_older() {
+    let problem = |file: &str, line: u64, severity: &str, message: &str| json!({ "filePath": file, "line": line, "column": 5, "severity": severity, "message": message, "source": "rustc" });
+    let document = cart(json!({ "applied": "applied", "checked": {
+        "isPending": false, "isChecked": true, "newProblems": 1, "fixedProblems": 0,
+        "problems": [problem("src/cart.rs", 9, "error", "no LineItem")],
+        "olderProblems": [
+            problem("src/cart.rs", 11, "warning", "unused"),
+            problem("src/main.rs", 10, "error", "no Cart"),
+        ],
+        "unchecked": [],
+    }}));
+    let expected = "\
+± edit   src/cart.rs                                      +2 −1  applied  ✗ 1 new problem
+    8   pub struct Cart {
+    9 −     pub items: Vec<Item>,
+    9✗+     pub items: Vec<LineItem>,
+   10 +     pub discount: Option<Discount>,
+   11?  }
+  ✗ src/cart.rs:9:5  no LineItem  rustc
+  ? src/cart.rs:11:5  unused  rustc
+  ? src/main.rs:10:5  no Cart  rustc
+";
+    assert_eq!(picture(&document, &look(87)).trim_end(), expected.trim_end());
+    let mut only_older = document;
+    only_older.metadata["checked"]["newProblems"] = 0.into();
+    only_older.metadata["checked"]["problems"] = json!([]);
+    let picture = picture(&only_older, &look(100));
+    let head = picture.lines().next().unwrap_or_default();
+    assert!(
+        head.trim_end().ends_with("applied  ? 2 problems, maybe older"),
+        "{picture}"
+    );
+}
+
+#[test]
 fn edits() {
     let cart = cart(json!({}));
     let hunk = edit(

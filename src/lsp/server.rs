@@ -141,27 +141,41 @@ struct State {
     over: Option<String>,
     errors: String,
     encoding: Encoding,
-    /// It is asked for problems, with this identifier.
-    pull: Option<Value>,
-    /// It passes requests on to TypeScript's own server, which answers what it finds in a file at once. By itself it reports only a
-    /// file whose problems have changed, so nothing is heard of one that stays clean.
-    passes_to_tsserver: bool,
+    offer: Offer,
     /// When it was told that it is initialized.
     begun: Option<Instant>,
     /// Work that it has announced and not ended.
     progress: HashSet<String>,
-    /// What it says of itself; `None`: it does not say.
-    is_quiescent: Option<bool>,
+    status: Status,
     /// Since when it has been reading the project; `None`: it is ready, as far as it says so.
     reading: Option<Instant>,
-    health: Health,
     open: HashMap<PathBuf, Open>,
     published: HashMap<PathBuf, Published>,
     /// When it was last told of a text or of the disk.
     told: Option<Instant>,
 }
 
+/// The way to the problems of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Offer {
+    /// The server reports them by itself.
+    #[default]
+    Reports,
+    /// It is asked for them, with this identifier.
+    Pull(Value),
+    /// It passes requests on to TypeScript's own server, which answers what it finds in a file at once. By itself it reports only a
+    /// file whose problems have changed, so nothing is heard of one that stays clean.
+    Tsserver,
+}
+
 /// The state of a server in its own words.
+#[derive(Debug, Default)]
+struct Status {
+    /// It has nothing to do; `None`: it does not say.
+    is_quiescent: Option<bool>,
+    health: Health,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Health {
     #[default]
@@ -192,7 +206,7 @@ struct Published {
 impl State {
     /// Takes note of when the server begins to read the project, and when it is done.
     fn note_reading(&mut self) {
-        let is_reading = !self.progress.is_empty() || self.is_quiescent == Some(false);
+        let is_reading = !self.progress.is_empty() || self.status.is_quiescent == Some(false);
         self.reading = is_reading.then(|| self.reading.unwrap_or_else(Instant::now));
     }
 }
@@ -264,7 +278,7 @@ impl Server {
         });
         {
             let mut state = shared.state();
-            state.is_quiescent = found.tells_when_ready.then_some(false);
+            state.status.is_quiescent = found.tells_when_ready.then_some(false);
             state.note_reading();
         }
         tokio::spawn(write(input, to_write, Arc::clone(&shared)));
@@ -299,11 +313,12 @@ impl Server {
             if about["positionEncoding"] == "utf-8" {
                 state.encoding = Encoding::Utf8;
             }
-            if about["diagnosticProvider"].is_object() {
-                state.pull = Some(about["diagnosticProvider"]["identifier"].clone());
-            }
             let commands = about["executeCommandProvider"]["commands"].as_array();
-            state.passes_to_tsserver = commands.is_some_and(|it| it.iter().any(|it| it == TSSERVER_REQUEST));
+            if about["diagnosticProvider"].is_object() {
+                state.offer = Offer::Pull(about["diagnosticProvider"]["identifier"].clone());
+            } else if commands.is_some_and(|it| it.iter().any(|it| it == TSSERVER_REQUEST)) {
+                state.offer = Offer::Tsserver;
+            }
             state.begun = Some(Instant::now());
         }
         server.notify("initialized", json!({}));
@@ -331,7 +346,7 @@ impl Server {
     async fn ready(&self, time: LookTime) -> Result<(), Missing> {
         let ready = self.wait(time.until, |state| {
             let offer = state.begun? + OFFER_WAIT;
-            if state.pull.is_none() && Instant::now() < offer {
+            if state.offer == Offer::Reports && Instant::now() < offer {
                 return Some(Err(offer));
             }
             let Some(since) = state.reading else {
@@ -344,7 +359,7 @@ impl Server {
             }
         });
         match ready.await {
-            Some(true) => match &self.shared.state().health {
+            Some(true) => match &self.shared.state().status.health {
                 Health::Error(why) => Err(Missing::Broken(why.clone())),
                 Health::Ok | Health::Warning(_) => Ok(()),
             },
@@ -393,8 +408,8 @@ impl Server {
         if self.ready(time).await.is_err() {
             return;
         }
-        let pull = self.shared.state().pull.clone();
-        if let Some(identifier) = pull {
+        let offer = self.shared.state().offer.clone();
+        if let Offer::Pull(identifier) = offer {
             self.pulled(file, &identifier, until).await.ok();
         }
     }
@@ -467,9 +482,9 @@ impl Server {
         }
     }
 
-    /// What the server says that it misses, which makes its reports incomplete: a sentence without a full stop.
+    /// The server's own warning about what it misses, which makes its reports incomplete: a sentence without a full stop.
     pub fn warning(&self) -> Option<String> {
-        match &self.shared.state().health {
+        match &self.shared.state().status.health {
             Health::Warning(why) => Some(format!("{} warns: {why}", self.name)),
             Health::Ok | Health::Error(_) => None,
         }
@@ -574,26 +589,23 @@ impl Server {
             let missing = |it: &(&Path, &str)| (it.0.to_owned(), Err(missing.clone()));
             return files.iter().map(missing).collect();
         }
-        let (pull, passes_to_tsserver) = {
-            let state = self.shared.state();
-            (state.pull.clone(), state.passes_to_tsserver)
-        };
+        let offer = self.shared.state().offer.clone();
         let encoding = self.encoding();
         let look = async |file: &Path, text: &str| {
-            let items = match &pull {
-                Some(identifier) => self.pulled(file, identifier, time.until).await,
-                None if passes_to_tsserver => self.asked_of_tsserver(file, time.until).await,
-                None => self.settled(file, since, is_joint, time.until).await,
+            let items = match &offer {
+                Offer::Pull(identifier) => self.pulled(file, identifier, time.until).await,
+                Offer::Tsserver => self.asked_of_tsserver(file, time.until).await,
+                Offer::Reports => self.settled(file, since, is_joint, time.until).await,
             };
             let found = items.map(|it| diagnostic::placed(&it, file, text, encoding, &self.name));
             (file.to_owned(), found)
         };
         let looks: Vec<_> = files.iter().map(|(file, text)| look(file, text)).collect();
         // What reports by itself is only waited for.
-        let at_once = if pull.is_some() || passes_to_tsserver {
-            MOST_ASKED
-        } else {
+        let at_once = if offer == Offer::Reports {
             looks.len()
+        } else {
+            MOST_ASKED
         };
         futures::stream::iter(looks).buffer_unordered(at_once).collect().await
     }
@@ -896,7 +908,7 @@ impl Shared {
                     .flatten()
                     .find(|it| it["method"] == "textDocument/diagnostic");
                 if let Some(it) = pull {
-                    self.state().pull = Some(it["registerOptions"]["identifier"].clone());
+                    self.state().offer = Offer::Pull(it["registerOptions"]["identifier"].clone());
                 }
                 Ok(Value::Null)
             }
@@ -970,9 +982,9 @@ impl Shared {
                 state.note_reading();
             }
             "experimental/serverStatus" => {
-                state.is_quiescent = parameters["quiescent"].as_bool();
                 let why = || message(&parameters);
-                state.health = match parameters["health"].as_str() {
+                state.status.is_quiescent = parameters["quiescent"].as_bool();
+                state.status.health = match parameters["health"].as_str() {
                     Some("error") => Health::Error(why()),
                     Some("warning") => Health::Warning(why()),
                     _ => Health::Ok,

@@ -31,7 +31,7 @@ type ReplyFuture = Pin<Box<dyn Future<Output = Result<Option<Reply>, Unanswered>
 
 /// The reason why a question has no answer.
 enum Unanswered {
-    /// What was asked is wrong.
+    /// The question is wrong.
     Refused(String),
     /// The server that was asked has failed.
     Failed(Failure),

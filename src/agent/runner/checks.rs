@@ -371,9 +371,12 @@ impl Lints {
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,
             "problems": problems.take(MOST_SHOWN).map(shown).collect::<Vec<_>>(),
-            "olderProblems": older.take(MOST_SHOWN).map(shown).collect::<Vec<_>>(),
             "unchecked": unchecked,
         });
+        let older: Vec<Value> = older.take(MOST_SHOWN).map(shown).collect();
+        if !older.is_empty() {
+            checked["olderProblems"] = older.into();
+        }
         if !open.is_empty() {
             checked["openProblems"] = open.values().map(Vec::len).sum::<usize>().into();
         }

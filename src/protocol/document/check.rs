@@ -87,7 +87,7 @@ pub fn pending_check() -> Value {
 /// The check of a change that nothing looks at, and why.
 pub fn unchecked(why: &[&str]) -> Value {
     // An update is merged with what was there.
-    json!({ "isPending": false, "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "olderProblems": [], "unchecked": why })
+    json!({ "isPending": false, "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": why })
 }
 
 /// Returns true while a change is being looked at.

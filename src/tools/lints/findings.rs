@@ -62,7 +62,7 @@ struct LastRun {
     began: Option<SystemTime>,
 }
 
-/// What a checker of a whole project said the last time.
+/// The last output of a checker of a whole project.
 #[derive(Clone, Debug, Default)]
 pub struct EarlierRun {
     /// `None`: it has not run.
@@ -148,7 +148,7 @@ impl Findings {
         }
     }
 
-    /// What a checker of a whole project said the last time; nothing of another one, which looks at the named files only.
+    /// Returns the last output of a checker of a whole project; nothing for another one, which looks at the named files only.
     pub fn earlier(&self, job: &CheckJob) -> EarlierRun {
         let all = self.lock();
         let Some(said) = all.get(&Checker::of(job)).filter(|_| job.reach == Reach::Whole) else {

@@ -177,13 +177,19 @@ async fn the_result_of_a_change_says_what_is_new_and_no_more_than_three_times_a_
     stage.done(1).await;
     let lints = |text: &String| text.split_once("\n\n").map(|it| it.1.to_owned()).unwrap_or_default();
     let head = "New lint errors in `notes.md`:";
+    // Who changes it again and leaves them there hears of them again.
+    let still = "Still there from an earlier change, in `notes.md`:";
+    let left = ["1:1 warning: do 0 (markdown)", "2:1 warning: do 1 (markdown)"];
     let third = "This was told for the third time: if it is not mended by the next change, leave it and say so.";
     assert_eq!(
         told(&script).iter().map(lints).collect::<Vec<_>>(),
         [
             format!("{head}\n1:1 warning: do 0 (markdown)"),
-            format!("{head}\n2:1 warning: do 1 (markdown)"),
-            format!("{head}\n3:1 warning: do 2 (markdown)\n{third}"),
+            format!("{head}\n2:1 warning: do 1 (markdown)\n{still}\n{}", left[0]),
+            format!(
+                "{head}\n3:1 warning: do 2 (markdown)\n{still}\n{}\n{}\n{third}",
+                left[0], left[1]
+            ),
             String::new(),
         ]
     );

@@ -221,6 +221,7 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
         own["fixedProblems"] = 0.into();
         if let Some(own) = own.as_object_mut() {
             own.remove("openProblems");
+            own.remove("olderProblems");
         }
         own["newProblems"] = problems.len().into();
         if problems.is_empty() && own_older.is_empty() && !is_clean {
@@ -229,7 +230,9 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
             own["unchecked"] = why.into();
         }
         own["problems"] = problems.into();
-        own["olderProblems"] = own_older.into();
+        if !own_older.is_empty() {
+            own["olderProblems"] = own_older.into();
+        }
         if let Some(it) = all.get_mut(at) {
             *it = own;
         }
@@ -237,7 +240,9 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
     let mut whole = checked;
     whole["newProblems"] = count.into();
     whole["problems"] = left.into();
-    whole["olderProblems"] = older.into();
+    if whole.get("olderProblems").is_some() {
+        whole["olderProblems"] = older.into();
+    }
     if let Some(it) = all.get_mut(last) {
         *it = whole;
     }

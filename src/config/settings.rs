@@ -545,9 +545,9 @@ settings! {
             ValueKind::Word(&["auto", "off", "low", "medium", "high"]), variable, in_project;
         /// Language servers look at each change before it is shown as done, in a trusted workspace with a sandbox.
         pub language_servers: bool = true, ValueKind::Flag, variable;
-        /// Maximum time that the result of a change waits for checkers and language servers, in a trusted workspace. A slower
-        /// checker is not run again.
-        pub lint_wait: Duration = Duration::from_millis(1500), ValueKind::Duration, variable;
+        /// Maximum time that the result of a change waits for checkers and language servers, in a trusted workspace; 0s: changes are
+        /// not checked. A slower checker is not run again.
+        pub lint_wait: Duration = Duration::from_millis(1500), ValueKind::Grace, variable;
         /// Model requests for one message before you are asked whether to continue.
         pub max_requests: u64 = 50, COUNT, variable;
         /// Tool calls for one message before you are asked whether to continue.
@@ -1089,7 +1089,7 @@ mod tests {
         - `language_servers`: true | false; default `true`; `SHEAF_AGENT_LANGUAGE_SERVERS`
           Language servers look at each change before it is shown as done, in a trusted workspace with a sandbox.
         - `lint_wait`: duration, such as "60s"; default `"1500ms"`; `SHEAF_AGENT_LINT_WAIT`
-          Maximum time that the result of a change waits for checkers and language servers, in a trusted workspace. A slower checker is not run again.
+          Maximum time that the result of a change waits for checkers and language servers, in a trusted workspace; 0s: changes are not checked. A slower checker is not run again.
         - `max_requests`: whole number from 1; default `50`; `SHEAF_AGENT_MAX_REQUESTS`
           Model requests for one message before you are asked whether to continue.
         - `max_calls`: whole number from 1; default `200`; `SHEAF_AGENT_MAX_CALLS`

@@ -225,8 +225,8 @@ impl Lints {
         *self.before_left() = None;
     }
 
-    /// Has language servers look at files that are about to be changed, and gives the known mistakes for [`Self::after`]; `None`
-    /// where nothing will be reported. All calls of a step together wait for at most two fifths of `agent.lint_wait`.
+    /// Has language servers and quick checkers look at files that are about to be changed, and gives the known mistakes for
+    /// [`Self::after`]; `None` where nothing will be reported. All calls of a step together wait for at most two fifths of `agent.lint_wait`.
     pub async fn before(&self, changes: &[Change]) -> Option<KnownMistakes> {
         let Context {
             workspace, settings, ..
@@ -234,16 +234,14 @@ impl Lints {
         let edits: Vec<Edit> = changes.iter().flat_map(edits).collect();
         let allowed = allowed(workspace, settings);
         let mut known = KnownMistakes::of(edits, &allowed, &self.0.context)?;
-        if !known.is_served() {
-            return Some(known);
-        }
         let (is_first, left) = {
             let mut left = self.before_left();
             let is_first = left.is_none();
             (is_first, *left.get_or_insert(settings.agent.lint_wait.mul_f32(BEFORE)))
         };
         let began = Instant::now();
-        known.look(is_first, began + left, &allowed, &self.0.context).await;
+        let (context, is_busy) = (&self.0.context, &self.0.is_busy);
+        known.look(is_first, began + left, &allowed, context, is_busy).await;
         // What is between the looks, such as a command or a question, is no wait for a server.
         let mut left = self.before_left();
         *left = left.map(|it| it.saturating_sub(began.elapsed()));

@@ -91,24 +91,62 @@ impl KnownMistakes {
         })
     }
 
-    /// Returns true if a language server looks at some of the files.
-    pub fn is_served(&self) -> bool {
-        !self.edits.is_empty()
-    }
-
-    /// Has the language servers look at the files, before they are changed, until then; `is_first`: nothing of the step has been
-    /// changed yet.
-    pub async fn look(&mut self, is_first: bool, until: Instant, allowed: Allowed<'_>, context: &Context) {
-        if self.edits.is_empty() {
-            return;
-        }
-        let others = if Instant::now() < until {
+    /// Has the language servers, and checkers that look at named files only, look at the files before they are changed, until then;
+    /// `is_first`: nothing of the step has been changed yet. No checker runs while some are `busy`.
+    pub async fn look(
+        &mut self,
+        is_first: bool,
+        until: Instant,
+        allowed: Allowed<'_>,
+        context: &Context,
+        busy: &AtomicBool,
+    ) {
+        let is_served = !self.edits.is_empty();
+        let others = if is_served && Instant::now() < until {
             self.search(allowed, context)
         } else {
             Vec::new()
         };
         let changes = (self.edits.clone(), others);
-        context.servers.before(context.around(), changes, is_first, until).await;
+        let serve = async {
+            if is_served {
+                context.servers.before(context.around(), changes, is_first, until).await;
+            }
+        };
+        futures::join!(serve, self.check(until, context, busy));
+        for (file, known) in self.files.iter_mut().filter(|it| it.1.from.is_none()) {
+            known.said.extend(context.findings.standing(file));
+        }
+    }
+
+    /// Has checkers look at the files that they have not looked at as they are.
+    async fn check(&self, until: Instant, context: &Context, busy: &AtomicBool) {
+        let is_there = |it: &(&PathBuf, &KnownFile)| !it.1.is_made && it.1.from.is_none() && it.0.is_file();
+        let files: BTreeSet<PathBuf> = self.files.iter().filter(is_there).map(|it| it.0.clone()).collect();
+        let plan = jobs(
+            context.workspace.root(),
+            &files,
+            &context.settings.lint,
+            &is_installed(),
+        );
+        let within = until.saturating_duration_since(Instant::now());
+        let is_wanted = |job: &CheckJob| {
+            let has_said = |it: &PathBuf| {
+                self.files
+                    .get(it)
+                    .is_some_and(|it| it.said.contains_key(&Checker::of(job)))
+            };
+            job.reach == Reach::Named && context.findings.is_quick(job, within) && !job.files.iter().all(has_said)
+        };
+        let wanted: Vec<CheckJob> = plan.jobs.into_iter().filter(is_wanted).collect();
+        if wanted.is_empty() || Commands::tier() == Tier::None {
+            return;
+        }
+        let Some(_turn) = Turn::take(busy) else { return };
+        for job in wanted {
+            // What it does not say in time is not known.
+            let _ = tokio::time::timeout_at(until, check(&job, context)).await;
+        }
     }
 
     /// The files that depend on those of which it is not known yet. Reads the beginnings of files.

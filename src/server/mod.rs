@@ -14,6 +14,7 @@
 mod anthropic;
 mod auth;
 mod chat;
+mod chunk_channel;
 mod connection;
 mod conversations;
 mod ending;
@@ -69,6 +70,7 @@ use crate::{
     config::Secret,
     journal::{Log, file::Store},
     link::{Asker, Link},
+    net::short_reads::ShortReads,
     protocol::Request,
 };
 
@@ -372,7 +374,12 @@ async fn serve_connection(
         head: limits.head_time,
         write: limits.write_time,
     };
-    let socket = ClientSocket::new(socket, timeouts, info.conflict.clone(), info.requests.clone());
+    let socket = ClientSocket::new(
+        ShortReads::new(socket),
+        timeouts,
+        info.conflict.clone(),
+        info.requests.clone(),
+    );
     let service = hyper::service::service_fn(move |mut request: HttpRequest<Incoming>| {
         request.extensions_mut().insert(info.clone());
         router.clone().call(request)
@@ -396,7 +403,10 @@ async fn serve_connection(
         }
     };
     match served {
-        Ok(()) => linger(connection.into_parts().io.into_inner().into_inner()).await,
+        Ok(()) => {
+            let socket = connection.into_parts().io.into_inner().into_inner();
+            Box::pin(linger(socket.into_inner())).await;
+        }
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }

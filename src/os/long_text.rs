@@ -53,6 +53,9 @@ const PART_BYTES: usize = 64 << 10;
 /// Number of bytes read from files after which their pages are dropped from memory. The system reads them again on demand.
 const READ_BYTES: usize = 32 << 20;
 
+/// The same for a program that holds many texts at a time: each is read once, when it has ended.
+const READ_OF_MANY_BYTES: usize = 1 << 20;
+
 /// Size in bytes of all texts in memory. A shared text counts once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
@@ -61,6 +64,9 @@ static POLICY: LazyLock<Mutex<Arc<SpillPolicy>>> = LazyLock::new(|| Mutex::new(A
 
 /// Size in bytes up to which a growing text never moves: the smaller limit of the policy.
 static STAYS_BYTES: AtomicUsize = AtomicUsize::new(OWN_FILE_BYTES);
+
+/// Number of bytes read from files after which their pages are dropped: that of the policy.
+static READ_LIMIT: AtomicUsize = AtomicUsize::new(READ_BYTES);
 
 /// Text in memory or in a file. It grows only at its end.
 #[derive(Clone)]
@@ -110,6 +116,8 @@ pub struct SpillPolicy {
     pub own_file_bytes: usize,
     /// Maximum room for a growing text in a file shared with others, in bytes.
     pub room_bytes: usize,
+    /// Number of bytes read from files after which their pages are dropped from memory.
+    pub read_bytes: usize,
 }
 
 impl SpillPolicy {
@@ -129,6 +137,7 @@ impl SpillPolicy {
             all_bytes: ALL_BYTES,
             own_file_bytes: OWN_FILE_BYTES,
             room_bytes: 0,
+            read_bytes: READ_BYTES,
         }
     }
 
@@ -140,6 +149,7 @@ impl SpillPolicy {
             all_bytes: ALL_OF_MANY_BYTES,
             own_file_bytes: text_bytes.min(self.own_file_bytes),
             room_bytes: OWN_FILE_BYTES,
+            read_bytes: READ_OF_MANY_BYTES,
             ..self
         }
     }
@@ -147,6 +157,7 @@ impl SpillPolicy {
     /// Makes this the policy of the program. Texts that exist already move when they grow.
     pub fn apply(self) {
         STAYS_BYTES.store(self.text_bytes.min(self.own_file_bytes), Ordering::Relaxed);
+        READ_LIMIT.store(self.read_bytes, Ordering::Relaxed);
         *POLICY.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(self);
     }
 
@@ -700,14 +711,19 @@ fn files() -> MutexGuard<'static, Vec<Weak<MappedFile>>> {
     files
 }
 
-/// Counts bytes that were read from files, and drops the pages of all files each time that 32 MiB were read. Called
+/// Counts bytes that were read from files, and drops the pages of all files each time that many were read. Called
 /// also while a text is read that may be in one.
 pub fn note_read(bytes: usize) {
     static READ: AtomicUsize = AtomicUsize::new(0);
-    if READ.fetch_add(bytes, Ordering::Relaxed) + bytes < READ_BYTES {
+    if READ.fetch_add(bytes, Ordering::Relaxed) + bytes < READ_LIMIT.load(Ordering::Relaxed) {
         return;
     }
     READ.store(0, Ordering::Relaxed);
+    release_pages();
+}
+
+/// Drops the pages of all files from memory. The system reads them again on demand.
+pub fn release_pages() {
     let files: Vec<_> = files().iter().filter_map(Weak::upgrade).collect();
     for file in files {
         file.release();

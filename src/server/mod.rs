@@ -70,7 +70,6 @@ use crate::{
     config::Secret,
     journal::{Log, file::Store},
     link::{Asker, Link},
-    net::short_reads::ShortReads,
     protocol::Request,
 };
 
@@ -374,12 +373,7 @@ async fn serve_connection(
         head: limits.head_time,
         write: limits.write_time,
     };
-    let socket = ClientSocket::new(
-        ShortReads::new(socket),
-        timeouts,
-        info.conflict.clone(),
-        info.requests.clone(),
-    );
+    let socket = ClientSocket::new(socket, timeouts, info.conflict.clone(), info.requests.clone());
     let service = hyper::service::service_fn(move |mut request: HttpRequest<Incoming>| {
         request.extensions_mut().insert(info.clone());
         router.clone().call(request)
@@ -405,7 +399,7 @@ async fn serve_connection(
     match served {
         Ok(()) => {
             let socket = connection.into_parts().io.into_inner().into_inner();
-            Box::pin(linger(socket.into_inner())).await;
+            Box::pin(linger(socket)).await;
         }
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }

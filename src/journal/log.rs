@@ -26,6 +26,9 @@ const LATELY_BYTES: u64 = 4 << 20;
 /// Bytes of deltas that a follower that may stall takes at a time.
 const BATCH_BYTES: usize = 16 << 10;
 
+/// Entries for which a follower keeps room between two calls: those of an answer come a few at a time.
+const KEPT_FOUND: usize = 8;
+
 /// Memory of unread deltas that are kept for a close follower after their documents have ended, in bytes.
 const SPENT_BYTES: usize = 1 << 20;
 
@@ -35,8 +38,8 @@ pub struct Log {
     state: Mutex<LogState>,
     /// The position of the newest entry; `watch` lets a slow reader skip straight to it.
     newest: watch::Sender<Position>,
-    /// The position of the newest entry that is no piece of something unfinished.
-    settled: watch::Sender<Position>,
+    /// The position of the newest entry that is no piece of something unfinished, once somebody follows it.
+    settled: OnceLock<watch::Sender<Position>>,
     /// Raw frames, for the inspector.
     trace: OnceLock<Arc<Trace>>,
 }
@@ -69,7 +72,7 @@ impl Default for Log {
         Self {
             state: Mutex::default(),
             newest: watch::Sender::new(Position(0)),
-            settled: watch::Sender::new(Position(0)),
+            settled: OnceLock::new(),
             trace: OnceLock::new(),
         }
     }
@@ -267,7 +270,7 @@ impl Log {
         Follower {
             log: Arc::clone(self),
             since,
-            changed: self.settled.subscribe(),
+            changed: self.settled.get_or_init(|| watch::Sender::new(since)).subscribe(),
             close: None,
             found: Vec::new(),
         }
@@ -287,7 +290,9 @@ impl Log {
     pub fn close(&self) {
         self.lock().closed = true;
         self.newest.send_modify(|_| {});
-        self.settled.send_modify(|_| {});
+        if let Some(settled) = self.settled.get() {
+            settled.send_modify(|_| {});
+        }
     }
 
     /// Returns true if nothing more will be appended.
@@ -323,8 +328,8 @@ impl Log {
         if is_full {
             self.move_to_file();
         }
-        if is_settled {
-            self.settled.send_replace(position);
+        if let Some(settled) = self.settled.get().filter(|_| is_settled) {
+            settled.send_replace(position);
         }
         self.newest.send_replace(position);
         position
@@ -478,6 +483,7 @@ impl LogState {
                 return;
             }
             if last.get().is_run() {
+                last.get_mut().complete();
                 self.deltas.completed(*last.key(), last.get().size());
             }
         }
@@ -671,6 +677,9 @@ impl Follower {
         drop(state);
         batch.extend(part.iter().flat_map(|it| it.after(since)));
         batch.extend(self.found.drain(..).flat_map(Readable::entries));
+        if self.found.capacity() > KEPT_FOUND {
+            self.found = Vec::new();
+        }
         let is_new = is_new || batch.len() > before;
         if is_new {
             self.since = read;

@@ -16,6 +16,9 @@ use crate::{
 /// Maximum size of a run: what was read can be dropped in small parts, and nothing large is ever moved.
 const RUN_BYTES: usize = 4 << 10;
 
+/// Bytes by which a run grows.
+const MORE_BYTES: usize = 512;
+
 /// Approximate cost of an entry beside its text, in bytes.
 const ENTRY_BYTES: usize = 256;
 
@@ -62,7 +65,10 @@ pub struct DeltaRun {
     /// Time of the first piece.
     at_ms: u64,
     text: String,
-    pieces: Vec<PieceEnd>,
+    /// End of the first piece, which may be longer than a run.
+    first_end: u32,
+    /// Ends of the others.
+    others: Vec<PieceEnd>,
 }
 
 impl Readable {
@@ -132,15 +138,17 @@ pub struct ScratchRun {
     /// Offset in the file, and the sizes of text and offsets there.
     at: u64,
     text_bytes: usize,
+    first_end: u32,
     pieces: usize,
 }
 
+/// Small, because there is one for each word of an answer.
 #[derive(Clone, Copy, Debug)]
 struct PieceEnd {
-    /// Byte offset at which its text ends.
-    end: u32,
+    /// Byte offset behind the first piece at which its text ends.
+    end: u16,
     /// Since the first.
-    after_ms: u32,
+    after_ms: u16,
 }
 
 impl RunTarget {
@@ -181,16 +189,15 @@ impl RunTarget {
 impl PieceEnd {
     fn to_bytes(self) -> [u8; PIECE_COST] {
         let mut bytes = [0; PIECE_COST];
-        bytes[..4].copy_from_slice(&self.end.to_le_bytes());
-        bytes[4..].copy_from_slice(&self.after_ms.to_le_bytes());
+        bytes[..2].copy_from_slice(&self.end.to_le_bytes());
+        bytes[2..].copy_from_slice(&self.after_ms.to_le_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: [u8; PIECE_COST]) -> Self {
-        let [a, b, c, d, rest @ ..] = bytes;
+    fn from_bytes([a, b, c, d]: [u8; PIECE_COST]) -> Self {
         Self {
-            end: u32::from_le_bytes([a, b, c, d]),
-            after_ms: u32::from_le_bytes(rest),
+            end: u16::from_le_bytes([a, b]),
+            after_ms: u16::from_le_bytes([c, d]),
         }
     }
 }
@@ -198,7 +205,9 @@ impl PieceEnd {
 impl ScratchRun {
     /// Reads it. `None` if the file cannot be read: what it holds is a preview of what comes later.
     fn read(&self) -> Option<DeltaRun> {
-        let bytes = self.file.read(self.at, self.text_bytes + self.pieces * PIECE_COST);
+        let bytes = self
+            .file
+            .read(self.at, self.text_bytes + (self.pieces - 1) * PIECE_COST);
         let bytes = bytes
             .inspect_err(|error| tracing::warn!(%error, "a part of an answer cannot be read back"))
             .ok()?;
@@ -210,7 +219,8 @@ impl ScratchRun {
             first: self.first,
             at_ms: self.at_ms,
             text: std::str::from_utf8(text).ok()?.to_owned(),
-            pieces: ends.iter().map(|it| PieceEnd::from_bytes(*it)).collect(),
+            first_end: self.first_end,
+            others: ends.iter().map(|it| PieceEnd::from_bytes(*it)).collect(),
         })
     }
 }
@@ -218,9 +228,9 @@ impl ScratchRun {
 impl DeltaRun {
     /// Writes it to a file. Fails if there is no room.
     pub fn move_to(&self, file: &Arc<ScratchFile>) -> std::io::Result<ScratchRun> {
-        let mut bytes = Vec::with_capacity(self.text.len() + self.pieces.len() * PIECE_COST);
+        let mut bytes = Vec::with_capacity(self.text.len() + self.others.len() * PIECE_COST);
         bytes.extend_from_slice(self.text.as_bytes());
-        bytes.extend(self.pieces.iter().flat_map(|it| it.to_bytes()));
+        bytes.extend(self.others.iter().flat_map(|it| it.to_bytes()));
         Ok(ScratchRun {
             target: self.target.clone(),
             turn: self.turn,
@@ -229,15 +239,27 @@ impl DeltaRun {
             at: file.append(&bytes)?,
             file: Arc::clone(file),
             text_bytes: self.text.len(),
-            pieces: self.pieces.len(),
+            first_end: self.first_end,
+            pieces: self.count(),
         })
+    }
+
+    /// Number of pieces, at least one.
+    fn count(&self) -> usize {
+        self.others.len() + 1
+    }
+
+    /// Gives back the room for more.
+    fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.others.shrink_to_fit();
     }
 
     /// Returns the entries after `since`.
     fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
         let from = (since.0 + 1).saturating_sub(self.first.0);
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        (from..self.pieces.len()).filter_map(|at| self.piece(at).map(Arc::new))
+        (from..self.count()).filter_map(|at| self.piece(at).map(Arc::new))
     }
 
     fn event(&self, text: &str) -> Event {
@@ -282,36 +304,50 @@ impl DeltaRun {
     }
 
     fn has_room(&self, text: &str) -> bool {
-        self.text.len() + text.len() + self.pieces.len() * PIECE_COST <= RUN_BYTES
+        self.text.len() + text.len() + self.others.len() * PIECE_COST <= RUN_BYTES
     }
 
     fn last(&self) -> Position {
-        Position(self.first.0 + (self.pieces.len() as u64).saturating_sub(1))
+        Position(self.first.0 + self.others.len() as u64)
+    }
+
+    /// Offset at which the text of a piece ends, and the time since the first.
+    fn end(&self, at: usize) -> Option<(usize, u16)> {
+        let first = self.first_end as usize;
+        let Some(other) = at.checked_sub(1) else {
+            return Some((first, 0));
+        };
+        let piece = self.others.get(other)?;
+        Some((first + usize::from(piece.end), piece.after_ms))
     }
 
     fn piece(&self, at: usize) -> Option<Entry> {
-        let piece = self.pieces.get(at)?;
-        let start = at
-            .checked_sub(1)
-            .and_then(|it| self.pieces.get(it))
-            .map_or(0, |it| it.end);
-        let text = self.text.get(start as usize..piece.end as usize)?;
+        let (end, after_ms) = self.end(at)?;
+        let start = at.checked_sub(1).and_then(|it| self.end(it)).map_or(0, |it| it.0);
+        let text = self.text.get(start..end)?;
         Some(Entry {
             position: Position(self.first.0 + at as u64),
             turn: self.turn,
-            at_ms: self.at_ms + u64::from(piece.after_ms),
+            at_ms: self.at_ms + u64::from(after_ms),
             event: self.event(text),
         })
     }
 
     fn push(&mut self, at_ms: u64, text: &str) -> bool {
-        let end = u32::try_from(self.text.len() + text.len());
-        let after_ms = at_ms.checked_sub(self.at_ms).map(u32::try_from);
+        let end = u16::try_from(self.text.len() + text.len() - self.first_end as usize);
+        let after_ms = at_ms.checked_sub(self.at_ms).map(u16::try_from);
         let (Ok(end), Some(Ok(after_ms))) = (end, after_ms) else {
             return false;
         };
+        // Doubled, the room for more would be half of what many short answers need.
+        if self.text.capacity() - self.text.len() < text.len() {
+            self.text.reserve_exact(text.len().max(MORE_BYTES));
+        }
+        if self.others.len() == self.others.capacity() {
+            self.others.reserve_exact(MORE_BYTES / PIECE_COST);
+        }
         self.text.push_str(text);
-        self.pieces.push(PieceEnd { end, after_ms });
+        self.others.push(PieceEnd { end, after_ms });
         true
     }
 }
@@ -324,7 +360,8 @@ impl StoredEntries {
             first: entry.position,
             at_ms: entry.at_ms,
             text: String::new(),
-            pieces: Vec::new(),
+            first_end: 0,
+            others: Vec::new(),
         });
         if let Some(mut run) = run
             && run
@@ -332,8 +369,7 @@ impl StoredEntries {
                 .is_some_and(|text| u32::try_from(text.len()).is_ok())
         {
             run.text = text_of(entry.event);
-            let end = u32::try_from(run.text.len()).unwrap_or(u32::MAX);
-            run.pieces.push(PieceEnd { end, after_ms: 0 });
+            run.first_end = u32::try_from(run.text.len()).unwrap_or(u32::MAX);
             return Self::Run(Box::new(run));
         }
         Self::Whole(Arc::new(entry))
@@ -381,6 +417,13 @@ impl StoredEntries {
         matches!(self, Self::Run(_))
     }
 
+    /// Tells a run that nothing will be added to it.
+    pub fn complete(&mut self) {
+        if let Self::Run(run) = self {
+            run.shrink();
+        }
+    }
+
     /// A copy of a run in memory. `None` for other entries.
     pub fn run(&self) -> Option<DeltaRun> {
         match self {
@@ -411,7 +454,7 @@ impl StoredEntries {
         match self {
             Self::Whole(entry) => size_of_piece(entry),
             Self::Scratch(_) => RUN_COST,
-            Self::Run(run) => RUN_COST + run.text.len() + run.pieces.len() * PIECE_COST,
+            Self::Run(run) => RUN_COST + run.text.len() + run.others.len() * PIECE_COST,
         }
     }
 
@@ -519,6 +562,7 @@ mod tests {
                 output("a", "output", "\n"),
             ],
             [thought("hm"), thought(" "), thought("so")],
+            [thought(&"long ".repeat(20)), thought(""), thought("so")],
         ] {
             let entries: Vec<_> = (0..)
                 .zip(events)
@@ -560,7 +604,7 @@ mod tests {
             ("another kind", entry(2, 100, thought("x"))),
             ("a gap", entry(3, 100, content("a", "x"))),
             ("a clock that went back", entry(2, 99, content("a", "x"))),
-            ("too late to count", entry(2, 1 << 40, content("a", "x"))),
+            ("too late to count", entry(2, 100 + (1 << 16), content("a", "x"))),
             ("no text", entry(2, 100, no_text)),
             ("enough", entry(2, 100, content("a", &"x".repeat(RUN_BYTES)))),
             (
@@ -589,6 +633,6 @@ mod tests {
             }
         }
         let size: usize = all.iter().map(StoredEntries::size).sum();
-        assert!(size < 10_000 * 20, "{size}");
+        assert!(size < 10_000 * 10, "{size}");
     }
 }

@@ -132,12 +132,25 @@ pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Ar
 /// Room for what a chunk of a fast server brings; a reader that waits holds the server back.
 const ROOM: usize = 16;
 
+/// Pieces for which an empty queue keeps room: a model says a few at a time.
+const KEPT_PIECES: usize = 4;
+
 /// Queue of pieces behind a stream. Producer and reader are one task: no channel with its wakers is needed.
 #[derive(Clone, Debug, Default)]
 struct Out(Arc<Mutex<VecDeque<Piece>>>);
 
 impl Out {
-    async fn give(&self, piece: Piece) {
+    /// Adds a piece; the future waits until there is room for another one. What waits holds no piece.
+    fn give(&self, piece: Piece) -> impl Future<Output = ()> + Send + '_ {
+        self.push(piece);
+        self.room()
+    }
+
+    fn push(&self, piece: Piece) {
+        self.lock().push_back(piece);
+    }
+
+    async fn room(&self) {
         // Nobody has to wake us: the stream goes on with the work when the reader has taken what there is.
         future::poll_fn(|_| {
             if self.lock().len() < ROOM {
@@ -147,11 +160,15 @@ impl Out {
             }
         })
         .await;
-        self.lock().push_back(piece);
     }
 
     fn take(&self) -> Option<Piece> {
-        self.lock().pop_front()
+        let mut pieces = self.lock();
+        let piece = pieces.pop_front();
+        if piece.is_none() && pieces.capacity() > KEPT_PIECES {
+            *pieces = VecDeque::new();
+        }
+        piece
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Piece>> {

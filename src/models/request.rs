@@ -330,63 +330,62 @@ impl Exchange {
     }
 
     async fn attempt(&self, request: &mut ModelRequest, out: &Out) -> Outcome {
-        out.give(Piece::Progress(Progress::Connecting {
-            peer: self.name.clone(),
-        }))
-        .await;
-        let asked = match Box::pin(self.question(request)).await {
-            Ok(asked) => asked,
+        // In boxes, and so no part of the future that lasts as long as the answer: what is over when it begins.
+        let Response { status, headers, body } = match Box::pin(self.open(request, out)).await {
+            Ok(response) => response,
             Err(trouble) => return Outcome::Failed(trouble, Vec::new(), Seen::Nothing),
         };
+        if !status.is_success() {
+            let response = Response { status, headers, body };
+            return Box::pin(refuse(response, request.is_watched, out)).await;
+        }
+        let answer = Box::new(self.answer_of(request, headers, body));
+        self.read(answer, out).await
+    }
+
+    /// Sends the request and waits for the head of the answer.
+    async fn open(&self, request: &mut ModelRequest, out: &Out) -> Result<Response, Trouble> {
+        let peer = || self.name.clone();
+        out.give(Piece::Progress(Progress::Connecting { peer: peer() })).await;
+        let asked = self.question(request).await?;
         if request.is_watched {
             out.give(tap::request(&asked, self.client.peer())).await;
         }
-        // Not a part of this future: it is over when the answer begins.
+        let waiting = || Piece::Progress(Progress::Waiting { peer: peer() });
         let mut opening = Box::pin(self.client.open(asked));
-        let waiting = Piece::Progress(Progress::Waiting {
-            peer: self.name.clone(),
-        });
         let opened = if let Ok(opened) = timeout(self.patience.connecting, &mut opening).await {
             opened
         } else {
-            out.give(waiting.clone()).await;
-            opening.as_mut().await
+            out.give(waiting()).await;
+            opening.await
         };
-        drop(opening);
-        if let Ok(response) = &opened {
-            let at_ms = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
-            *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = (rate_limits::read(&response.headers), at_ms);
+        let response = opened.map_err(|error| broken(&error))?;
+        let at_ms = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = (rate_limits::read(&response.headers), at_ms);
+        if response.status.is_success() {
+            out.give(waiting()).await;
         }
-        match opened {
-            Ok(response) if response.status.is_success() => {
-                out.give(waiting).await;
-                let client::Response { headers, body, .. } = response;
-                let id = request_id(&headers);
-                drop(headers);
-                let mut reading = self.wire.read(request, &self.settings);
-                let mut given = Given::new(id);
-                if self.wire.prints_calls() {
-                    let names = |it: &ToolSpec| -> Vec<String> {
-                        std::iter::once(&it.name).chain(&it.aliases).cloned().collect()
-                    };
-                    given.tools = request.tools.iter().flat_map(names).collect();
-                }
-                let watched = request.is_watched.then(|| {
-                    reading.watch();
-                    Watched::new(self.wire.media_type())
-                });
-                self.read(reading, body, given, watched, out).await
-            }
-            Ok(response) => {
-                let status = response.status;
-                let (trouble, text) = Box::pin(refused(response)).await;
-                if request.is_watched {
-                    let said = format!("HTTP status {status}\n{text}");
-                    out.give(tap::body(&said)).await;
-                }
-                Outcome::Failed(trouble, Vec::new(), Seen::Nothing)
-            }
-            Err(error) => Outcome::Failed(broken(&error), Vec::new(), Seen::Nothing),
+        Ok(response)
+    }
+
+    /// What an answer needs while it is read.
+    fn answer_of(&self, request: &ModelRequest, headers: HeaderMap, body: Body) -> Reading {
+        let mut wire = self.wire.read(request, &self.settings);
+        let mut given = Given::new(request_id(&headers));
+        if self.wire.prints_calls() {
+            let names =
+                |it: &ToolSpec| -> Vec<String> { std::iter::once(&it.name).chain(&it.aliases).cloned().collect() };
+            given.tools = request.tools.iter().flat_map(names).collect();
+        }
+        let watched = request.is_watched.then(|| {
+            wire.watch();
+            Watched::new(self.wire.media_type())
+        });
+        Reading {
+            wire,
+            body,
+            given,
+            watched,
         }
     }
 
@@ -411,48 +410,43 @@ impl Exchange {
         }
     }
 
-    async fn read(
-        &self,
-        mut reading: Box<dyn Read>,
-        mut body: Body,
-        mut given: Given,
-        mut watched: Option<Watched>,
-        out: &Out,
-    ) -> Outcome {
+    async fn read(&self, mut answer: Box<Reading>, out: &Out) -> Outcome {
         loop {
-            let next = self.next(&mut body, reading.is_finished(), out).await;
-            if !matches!(next, Next::Chunk(_))
-                && let Some(rest) = watched.take().and_then(Watched::finish)
-            {
+            let is_finished = answer.wire.is_finished();
+            let last = match self.next(&mut answer.body, is_finished, out).await {
+                Next::Chunk(chunk) => {
+                    let Reading {
+                        wire, given, watched, ..
+                    } = &mut *answer;
+                    let outcome = match watched {
+                        None => given.give(wire.push(&chunk), out).await,
+                        Some(watched) => {
+                            let parts = watched.cut(&chunk);
+                            Box::pin(given.give_watched(&mut **wire, parts, out)).await
+                        }
+                    };
+                    match outcome {
+                        Some(outcome) => return outcome,
+                        None => continue,
+                    }
+                }
+                Next::End => None,
+                Next::Broken(failure) => Some(failure),
+            };
+            let Reading {
+                wire,
+                mut given,
+                watched,
+                ..
+            } = *answer;
+            if let Some(rest) = watched.and_then(Watched::finish) {
                 out.give(rest).await;
             }
-            let pieces = match next {
-                Next::Chunk(chunk) => match &mut watched {
-                    None => reading.push(&chunk),
-                    Some(watched) => {
-                        for (seen, part) in watched.cut(&chunk) {
-                            for piece in seen {
-                                out.give(piece).await;
-                            }
-                            if let Some(outcome) = given.give(reading.push(part), out).await {
-                                return outcome;
-                            }
-                        }
-                        continue;
-                    }
-                },
-                Next::End => {
-                    let outcome = given.give(reading.finish(), out).await;
-                    return outcome.unwrap_or(Outcome::Over);
-                }
-                Next::Broken(failure) => {
-                    let outcome = given.give(reading.cut(failure), out).await;
-                    return outcome.unwrap_or(Outcome::Over);
-                }
+            let pieces = match last {
+                Some(failure) => wire.cut(failure),
+                None => wire.finish(),
             };
-            if let Some(outcome) = given.give(pieces, out).await {
-                return outcome;
-            }
+            return given.give(pieces, out).await.unwrap_or(Outcome::Over);
         }
     }
 
@@ -562,6 +556,15 @@ enum Next {
     Broken(Failure),
 }
 
+/// An answer that is being read.
+struct Reading {
+    wire: Box<dyn Read>,
+    body: Body,
+    given: Given,
+    /// Set if somebody looks at the bytes.
+    watched: Option<Watched>,
+}
+
 /// The pieces of an answer so far. Invisible ones are held back: an error before anything visible may be retried.
 struct Given {
     held: Vec<Piece>,
@@ -632,57 +635,84 @@ impl Given {
     /// An outcome when the answer is over.
     async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Option<Outcome> {
         for piece in pieces {
-            self.listen(&piece);
-            match self.named(piece) {
-                Piece::Error(failure) => {
-                    let failure = Failure {
-                        request_id: self.request_id.take(),
-                        ..failure
-                    };
-                    let reason = passing(&failure);
-                    let seen = if self.is_visible { Seen::Part } else { Seen::Nothing };
-                    let is_repeatable = !self.has_call && reason != retry::Failure::Lasting;
-                    if seen == Seen::Nothing || is_repeatable {
-                        let held = std::mem::take(&mut self.held);
-                        return Some(Outcome::Failed((failure, reason), held, seen));
-                    }
-                    self.release(out).await;
-                    out.give(Piece::Error(failure)).await;
-                    return Some(Outcome::Over);
+            if let Some(outcome) = self.pass(piece, out) {
+                return Some(outcome);
+            }
+            // No piece is held while the reader is waited for: this future would be as large as one for each `await`.
+            out.room().await;
+        }
+        None
+    }
+
+    /// Gives the pieces of the parts of a chunk, each after what was seen of it.
+    async fn give_watched(
+        &mut self,
+        wire: &mut dyn Read,
+        parts: Vec<(Vec<Piece>, &[u8])>,
+        out: &Out,
+    ) -> Option<Outcome> {
+        for (seen, part) in parts {
+            for piece in seen {
+                out.give(piece).await;
+            }
+            if let Some(outcome) = self.give(wire.push(part), out).await {
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    fn pass(&mut self, piece: Piece, out: &Out) -> Option<Outcome> {
+        self.listen(&piece);
+        match self.named(piece) {
+            Piece::Error(failure) => {
+                let failure = Failure {
+                    request_id: self.request_id.take(),
+                    ..failure
+                };
+                let reason = passing(&failure);
+                let seen = if self.is_visible { Seen::Part } else { Seen::Nothing };
+                let is_repeatable = !self.has_call && reason != retry::Failure::Lasting;
+                if seen == Seen::Nothing || is_repeatable {
+                    let held = std::mem::take(&mut self.held);
+                    return Some(Outcome::Failed((failure, reason), held, seen));
                 }
-                Piece::End(reason) => {
-                    self.release(out).await;
-                    let printed = if reason == EndReason::Stop {
-                        self.printed()
-                    } else {
-                        Vec::new()
-                    };
-                    let reason = if printed.is_empty() { reason } else { EndReason::ToolUse };
-                    for piece in printed {
-                        out.give(piece).await;
-                    }
-                    out.give(Piece::End(reason)).await;
-                    return Some(Outcome::Over);
+                self.release(out);
+                out.push(Piece::Error(failure));
+                return Some(Outcome::Over);
+            }
+            Piece::End(reason) => {
+                self.release(out);
+                let printed = if reason == EndReason::Stop {
+                    self.printed()
+                } else {
+                    Vec::new()
+                };
+                let reason = if printed.is_empty() { reason } else { EndReason::ToolUse };
+                for piece in printed {
+                    out.push(piece);
                 }
-                piece @ (Piece::Text(_)
-                | Piece::Thinking(_)
-                | Piece::ThinkingDone { .. }
-                | Piece::Searched(_)
-                | Piece::CallStart { .. }
-                | Piece::CallArguments { .. }
-                | Piece::CallDone { .. }
-                | Piece::Refusal(_)) => {
-                    self.is_visible = true;
-                    self.has_call |= matches!(piece, Piece::CallDone { .. });
-                    self.release(out).await;
-                    out.give(piece).await;
-                }
-                piece @ (Piece::Seen(_) | Piece::Void) => out.give(piece).await,
-                piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
-                    self.held.push(piece);
-                    if self.is_visible {
-                        self.release(out).await;
-                    }
+                out.push(Piece::End(reason));
+                return Some(Outcome::Over);
+            }
+            piece @ (Piece::Text(_)
+            | Piece::Thinking(_)
+            | Piece::ThinkingDone { .. }
+            | Piece::Searched(_)
+            | Piece::CallStart { .. }
+            | Piece::CallArguments { .. }
+            | Piece::CallDone { .. }
+            | Piece::Refusal(_)) => {
+                self.is_visible = true;
+                self.has_call |= matches!(piece, Piece::CallDone { .. });
+                self.release(out);
+                out.push(piece);
+            }
+            piece @ (Piece::Seen(_) | Piece::Void) => out.push(piece),
+            piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
+                self.held.push(piece);
+                if self.is_visible {
+                    self.release(out);
                 }
             }
         }
@@ -702,9 +732,9 @@ impl Given {
         piece
     }
 
-    async fn release(&mut self, out: &Out) {
+    fn release(&mut self, out: &Out) {
         for piece in self.held.drain(..) {
-            out.give(piece).await;
+            out.push(piece);
         }
     }
 }
@@ -737,6 +767,17 @@ fn lasting(failure: Failure) -> Trouble {
 
 fn broken(error: &client::Error) -> Trouble {
     (Failure::from(error), retry::Failure::from(error))
+}
+
+/// Reads what a refusal says.
+async fn refuse(response: Response, is_watched: bool, out: &Out) -> Outcome {
+    let status = response.status;
+    let (trouble, text) = refused(response).await;
+    if is_watched {
+        let said = format!("HTTP status {status}\n{text}");
+        out.give(tap::body(&said)).await;
+    }
+    Outcome::Failed(trouble, Vec::new(), Seen::Nothing)
 }
 
 /// An answer with an error's status, and what it said.

@@ -32,6 +32,9 @@ const TEXT_BYTES: usize = 4 << 20;
 /// Total size of the texts in memory, in bytes, above which shorter texts move to files, too.
 const ALL_BYTES: usize = 32 << 20;
 
+/// The same for a program that holds many texts at a time.
+const ALL_OF_MANY_BYTES: usize = 256 << 10;
+
 /// Minimum size in bytes of a text that moves to a file of its own.
 const OWN_FILE_BYTES: usize = 256 << 10;
 
@@ -50,6 +53,9 @@ const PART_BYTES: usize = 64 << 10;
 /// Number of bytes read from files after which their pages are dropped from memory. The system reads them again on demand.
 const READ_BYTES: usize = 32 << 20;
 
+/// The same for a program that holds many texts at a time: each is read once, when it has ended.
+const READ_OF_MANY_BYTES: usize = 1 << 20;
+
 /// Size in bytes of all texts in memory. A shared text counts once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
@@ -58,6 +64,9 @@ static POLICY: LazyLock<Mutex<Arc<SpillPolicy>>> = LazyLock::new(|| Mutex::new(A
 
 /// Size in bytes up to which a growing text never moves: the smaller limit of the policy.
 static STAYS_BYTES: AtomicUsize = AtomicUsize::new(OWN_FILE_BYTES);
+
+/// Number of bytes read from files after which their pages are dropped: that of the policy.
+static READ_LIMIT: AtomicUsize = AtomicUsize::new(READ_BYTES);
 
 /// Text in memory or in a file. It grows only at its end.
 #[derive(Clone)]
@@ -107,6 +116,8 @@ pub struct SpillPolicy {
     pub own_file_bytes: usize,
     /// Maximum room for a growing text in a file shared with others, in bytes.
     pub room_bytes: usize,
+    /// Number of bytes read from files after which their pages are dropped from memory.
+    pub read_bytes: usize,
 }
 
 impl SpillPolicy {
@@ -126,6 +137,7 @@ impl SpillPolicy {
             all_bytes: ALL_BYTES,
             own_file_bytes: OWN_FILE_BYTES,
             room_bytes: 0,
+            read_bytes: READ_BYTES,
         }
     }
 
@@ -134,8 +146,10 @@ impl SpillPolicy {
     pub fn with_text_bytes(self, text_bytes: usize) -> Self {
         Self {
             text_bytes,
+            all_bytes: ALL_OF_MANY_BYTES,
             own_file_bytes: text_bytes.min(self.own_file_bytes),
             room_bytes: OWN_FILE_BYTES,
+            read_bytes: READ_OF_MANY_BYTES,
             ..self
         }
     }
@@ -143,6 +157,7 @@ impl SpillPolicy {
     /// Makes this the policy of the program. Texts that exist already move when they grow.
     pub fn apply(self) {
         STAYS_BYTES.store(self.text_bytes.min(self.own_file_bytes), Ordering::Relaxed);
+        READ_LIMIT.store(self.read_bytes, Ordering::Relaxed);
         *POLICY.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(self);
     }
 
@@ -419,7 +434,7 @@ impl LongText {
 impl Stored {
     /// Counts a text that is about to be read.
     fn note_read(&self) {
-        if self.length >= PIECE_BYTES {
+        if self.length >= PIECE_BYTES || self.file.is_shared {
             note_read(self.length);
         }
     }
@@ -445,11 +460,16 @@ impl Stored {
 
     /// Appends in the file. Returns false if that is not possible.
     fn push(&mut self, more: &str) -> bool {
+        self.push_bytes(more.as_bytes())
+    }
+
+    /// The same for a part of a text, which may end within a character.
+    fn push_bytes(&mut self, more: &[u8]) -> bool {
         let at = self.start + self.length;
         let is_written = if self.room == 0 {
-            self.file.append(at, more.as_bytes())
+            self.file.append(at, more)
         } else {
-            self.length + more.len() <= self.room && self.file.write(at, more.as_bytes())
+            self.length + more.len() <= self.room && self.file.write(at, more)
         };
         if is_written {
             self.length += more.len();
@@ -457,17 +477,17 @@ impl Stored {
         is_written
     }
 
-    /// Copies the text to where there is room for `room` bytes.
+    /// Copies the text to where there is room for `room` bytes. Pages of the mapping stay as they are: a text that grows is not
+    /// read by anybody yet.
     fn copy(&self, policy: &SpillPolicy, room: usize) -> Option<Self> {
         let mut copy = Self::empty(policy, room)?;
-        let mut rest = self.file.text(self.start, self.length);
-        while !rest.is_empty() {
-            let (piece, others) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
-            if !copy.push(piece) {
+        let mut buffer = vec![0; self.length.min(PART_BYTES)];
+        while copy.length < self.length {
+            let most = buffer.len().min(self.length - copy.length);
+            let part = buffer.get_mut(..most)?;
+            if !self.file.read(self.start + copy.length, part) || !copy.push_bytes(part) {
                 return None;
             }
-            rest = others;
-            note_read(piece.len());
         }
         Some(copy)
     }
@@ -600,6 +620,21 @@ impl MappedFile {
         self.writer().write(at, bytes).is_some()
     }
 
+    /// Reads bytes that were written before, from the file while it is open. Returns false if they cannot be read.
+    fn read(&self, at: usize, bytes: &mut [u8]) -> bool {
+        let writer = self.writer();
+        if let Some(file) = &writer.file {
+            return file
+                .read_exact_at(bytes, at as u64)
+                .inspect_err(|error| tracing::debug!(%error, "a long text cannot be read"))
+                .is_ok();
+        }
+        drop(writer);
+        bytes.copy_from_slice(self.bytes(at, bytes.len()));
+        note_read(bytes.len());
+        true
+    }
+
     /// Closes the file's descriptor: nothing more is written. The text stays readable.
     fn close(&self) {
         self.writer().file = None;
@@ -607,13 +642,21 @@ impl MappedFile {
 
     /// Returns a text that was written before.
     fn text(&self, start: usize, length: usize) -> &str {
+        #[expect(unsafe_code, reason = "a text in a mapping")]
+        // SAFETY: a `Stored` is a whole text that was written before.
+        unsafe {
+            std::str::from_utf8_unchecked(self.bytes(start, length))
+        }
+    }
+
+    /// Returns bytes that were written before.
+    fn bytes(&self, start: usize, length: usize) -> &[u8] {
         debug_assert!(start + length <= self.writer().end, "only what was written is read");
         #[expect(unsafe_code, reason = "a text in a mapping")]
-        // SAFETY: a `Stored` is a whole text that was written before, within the mapping; no byte of it changes,
-        // because the file has no name, no other process has it, and writes go after the end.
+        // SAFETY: they were written before, within the mapping; no byte of them changes, because the file has no name, no other
+        // process has it, and writes go after the end.
         unsafe {
-            let bytes = std::slice::from_raw_parts(self.base.as_ptr().add(start), length);
-            std::str::from_utf8_unchecked(bytes)
+            std::slice::from_raw_parts(self.base.as_ptr().add(start), length)
         }
     }
 
@@ -668,14 +711,19 @@ fn files() -> MutexGuard<'static, Vec<Weak<MappedFile>>> {
     files
 }
 
-/// Counts bytes that were read from files, and drops the pages of all files each time that 32 MiB were read. Called
+/// Counts bytes that were read from files, and drops the pages of all files each time that many were read. Called
 /// also while a text is read that may be in one.
 pub fn note_read(bytes: usize) {
     static READ: AtomicUsize = AtomicUsize::new(0);
-    if READ.fetch_add(bytes, Ordering::Relaxed) + bytes < READ_BYTES {
+    if READ.fetch_add(bytes, Ordering::Relaxed) + bytes < READ_LIMIT.load(Ordering::Relaxed) {
         return;
     }
     READ.store(0, Ordering::Relaxed);
+    release_pages();
+}
+
+/// Drops the pages of all files from memory. The system reads them again on demand.
+pub fn release_pages() {
     let files: Vec<_> = files().iter().filter_map(Weak::upgrade).collect();
     for file in files {
         file.release();
@@ -860,6 +908,39 @@ mod tests {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_text_that_grows_is_not_resident_wherever_it_is_copied_to() {
+        let (mut policy, _folder) = some(4 << 10);
+        // A file of its own, so that no other test reads beside it.
+        policy.room_bytes = 0;
+        let mut text = LongText::new();
+        text.grow(&"é word ".repeat(4 << 10), &policy);
+        // A clone keeps the file, so that what follows is a copy in another one.
+        let before = text.clone();
+        text.clone().grow("x", &policy);
+        text.grow("y", &policy);
+        let mut resident = Vec::new();
+        for it in [&before, &text] {
+            let Storage::Stored(stored) = &it.0 else {
+                panic!("it is long")
+            };
+            resident.push(resident_kib(stored.file.base.as_ptr().expose_provenance()));
+        }
+        assert_eq!(resident, [0, 0]);
+        assert!(text.ends_with("word y") && text.len() == before.len() + 1);
+    }
+
+    /// Resident memory of the mapping that begins at `start`, in kibibytes.
+    #[cfg(target_os = "linux")]
+    fn resident_kib(start: usize) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("it is Linux");
+        let begins = format!("{start:08x}-");
+        let mut lines = maps.lines().skip_while(|it| !it.starts_with(&begins));
+        let line = lines.find_map(|it| it.strip_prefix("Rss:")).expect("it is mapped");
+        line.trim().trim_end_matches(" kB").parse().expect("a figure")
+    }
+
     #[test]
     fn a_long_text_is_in_a_private_file_without_a_name() {
         let (policy, folder) = some(10);
@@ -912,6 +993,8 @@ mod tests {
         let file = folder.path().join("no-folder");
         std::fs::write(&file, "").expect("a file");
         policy.folder = Some(file);
+        // Another test may have a file that is shared.
+        policy.room_bytes = 0;
         let mut text = LongText::new();
         for _ in 0..100 {
             text.grow("abcdef", &policy);
@@ -926,7 +1009,11 @@ mod tests {
             panic!("it is stored")
         };
         stored.file.close();
-        let none = SpillPolicy { folder: None, ..policy };
+        let none = SpillPolicy {
+            folder: None,
+            room_bytes: 0,
+            ..policy
+        };
         text.grow("ghi", &none);
         assert!(!text.is_stored());
         assert_eq!(text, "abcdefghi");

@@ -40,9 +40,9 @@ pub fn drop_unchanged_pages() {}
 /// needed again. Takes some milliseconds for each gigabyte.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn trim_when_worth() {
-    const WORTH_BYTES: usize = 2 << 20;
+    const WORTH_BYTES: usize = 1 << 20;
 
-    if free_resident_bytes().is_none_or(|it| it < WORTH_BYTES) {
+    if free_bytes() < WORTH_BYTES {
         return;
     }
     #[expect(unsafe_code, reason = "malloc_trim(3) has no safe wrapper")]
@@ -56,20 +56,15 @@ pub fn trim_when_worth() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn trim_when_worth() {}
 
-/// Returns the size in bytes of resident memory that belongs to no file and is not allocated: freed memory, and a little of the
-/// program's own.
+/// Returns the size in bytes of freed memory that the allocator has, resident or not. What is resident cannot be told from what is
+/// allocated and was never written to.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn free_resident_bytes() -> Option<usize> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = statm.split_ascii_whitespace().skip(1).map(str::parse::<usize>);
-    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-    #[expect(unsafe_code, reason = "sysconf(3) and mallinfo(3) have no safe wrappers")]
-    // SAFETY: both only read, and may be called by any thread at any time.
-    let (page, info) = unsafe { (libc::sysconf(libc::_SC_PAGESIZE), libc::mallinfo()) };
-    // Above 4 GiB they wrap, and memory is trimmed for nothing.
-    let allocated = info.uordblks.cast_unsigned() as usize + info.hblkhd.cast_unsigned() as usize;
-    let own = resident.saturating_sub(shared) * usize::try_from(page).ok()?;
-    Some(own.saturating_sub(allocated))
+fn free_bytes() -> usize {
+    #[expect(unsafe_code, reason = "mallinfo(3) has no safe wrapper")]
+    // SAFETY: it only reads, and may be called by any thread at any time.
+    let info = unsafe { libc::mallinfo() };
+    // Above 4 GiB it wraps: then memory may be trimmed later.
+    info.fordblks.cast_unsigned() as usize
 }
 
 /// Start and length of the mappings of the file that holds `code` which are as they are in the file: its code, and the
@@ -126,7 +121,14 @@ a000-b000 r-xp 00000000 00:00 0   [vdso]
     #[cfg(target_env = "gnu")]
     #[test]
     fn what_was_freed_goes_back_to_the_system_each_time() {
-        let bytes = || free_resident_bytes().expect("it is Linux");
+        let bytes = || {
+            let status = std::fs::read_to_string("/proc/self/status").expect("it is Linux");
+            let line = status.lines().find_map(|it| it.strip_prefix("RssAnon:"));
+            let kib = line.expect("Linux 4.5").trim().trim_end_matches(" kB");
+            kib.parse::<usize>().expect("a figure") << 10
+        };
+        // Allocated and never written to, as most of a buffer is: it must not be taken for what was freed and given back.
+        let untouched: Vec<Vec<u8>> = (0..2000).map(|_| Vec::with_capacity(100 << 10)).collect();
         // Twice: what was in use at the first time may be free at the second.
         let mut kept = Vec::new();
         for _ in 0..2 {
@@ -143,7 +145,7 @@ a000-b000 r-xp 00000000 00:00 0   [vdso]
         trim_when_worth();
         let after = bytes();
         assert!(after + (80 << 20) < before, "{before} bytes before, {after} after");
-        drop(last);
+        drop((last, untouched));
     }
 
     #[test]

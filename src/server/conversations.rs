@@ -9,15 +9,15 @@ use axum::{
     extract::{Path, RawQuery, State},
     http::{HeaderMap, Response as HttpResponse, StatusCode},
 };
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc, watch},
+    sync::{OwnedSemaphorePermit, watch},
     time::{Instant, sleep_until, timeout},
 };
 
 use super::{
     chat::{accepted, event_stream, give_answer, last_event_id, read_answer},
+    chunk_channel::ChunkSender,
     events,
     facade::{Answer, refused},
     now_ms,
@@ -459,12 +459,12 @@ impl Output {
     }
 
     /// Adds an event. Returns false if the reader has gone.
-    async fn add(&mut self, frame: &str, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn add(&mut self, frame: &str, out: &ChunkSender) -> bool {
         self.text.push_str(frame);
         self.text.len() < CHUNK_BYTES || self.flush(out).await
     }
 
-    async fn flush(&mut self, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn flush(&mut self, out: &ChunkSender) -> bool {
         if self.text.is_empty() {
             return true;
         }
@@ -473,7 +473,7 @@ impl Output {
     }
 
     /// Waits until something is due besides events. Returns false if the stream has to end.
-    async fn idle(&mut self, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn idle(&mut self, out: &ChunkSender) -> bool {
         tokio::select! {
             biased;
             () = out.closed() => false,
@@ -499,7 +499,7 @@ struct ConversationReader {
 }
 
 impl ConversationReader {
-    async fn write(mut self, out: mpsc::Sender<Bytes>) {
+    async fn write(mut self, out: ChunkSender) {
         let state = Arc::clone(&self.state);
         let Some(kept) = &state.conversations else { return };
         loop {
@@ -515,7 +515,7 @@ impl ConversationReader {
     }
 
     /// Sends what is stored and not sent yet. Returns false if the stream has to end.
-    async fn read_stored(&mut self, kept: &Conversations, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn read_stored(&mut self, kept: &Conversations, out: &ChunkSender) -> bool {
         let Ok(stored) = kept.read(&self.id).await else {
             return false;
         };
@@ -533,14 +533,14 @@ impl ConversationReader {
     }
 
     /// Says that the server was killed before it stored the last records that the reader has: others take their numbers.
-    async fn reset(&mut self, last: Position, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn reset(&mut self, last: Position, out: &ChunkSender) -> bool {
         self.since = last;
         let reset = format!("id: {}\nevent: reset\ndata: {{}}\n\n", last.0);
         self.out.add(&reset, out).await
     }
 
     /// Waits until a conversation is opened, which may be this one.
-    async fn wait(&mut self, openings: &mut watch::Receiver<u64>, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn wait(&mut self, openings: &mut watch::Receiver<u64>, out: &ChunkSender) -> bool {
         loop {
             tokio::select! {
                 biased;
@@ -553,7 +553,7 @@ impl ConversationReader {
     }
 
     /// Follows an open conversation until it is closed. Returns false if the stream has to end.
-    async fn follow(&mut self, open: &Arc<Conversation>, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn follow(&mut self, open: &Arc<Conversation>, out: &ChunkSender) -> bool {
         let last = open.link.log().last();
         if self.since > last && !self.reset(last, out).await {
             return false;
@@ -590,7 +590,7 @@ impl ConversationReader {
     }
 
     /// Waits until a conversation in which nothing more happens is closed. Returns false if the stream has to end.
-    async fn wait_until_closed(&mut self, open: &Conversation, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn wait_until_closed(&mut self, open: &Conversation, out: &ChunkSender) -> bool {
         loop {
             tokio::select! {
                 biased;
@@ -602,7 +602,7 @@ impl ConversationReader {
         }
     }
 
-    async fn send(&mut self, entry: &Entry, out: &mpsc::Sender<Bytes>) -> bool {
+    async fn send(&mut self, entry: &Entry, out: &ChunkSender) -> bool {
         // Only what was sent counts: other entries are not stored, and a stored conversation ends before them.
         let Some(frame) = events::frame(entry.position.0, &self.id, entry) else {
             return true;
@@ -613,7 +613,7 @@ impl ConversationReader {
 }
 
 /// Writes the events of all conversations.
-async fn write_events(state: Arc<ServerState>, since: Option<u64>, mut output: Output, out: mpsc::Sender<Bytes>) {
+async fn write_events(state: Arc<ServerState>, since: Option<u64>, mut output: Output, out: ChunkSender) {
     let Some(kept) = &state.conversations else { return };
     let hub = Arc::clone(&kept.events);
     let mut changes = hub.changes();

@@ -14,6 +14,7 @@
 mod anthropic;
 mod auth;
 mod chat;
+mod chunk_channel;
 mod connection;
 mod conversations;
 mod ending;
@@ -396,7 +397,10 @@ async fn serve_connection(
         }
     };
     match served {
-        Ok(()) => linger(connection.into_parts().io.into_inner().into_inner()).await,
+        Ok(()) => {
+            let socket = connection.into_parts().io.into_inner().into_inner();
+            Box::pin(linger(socket)).await;
+        }
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }

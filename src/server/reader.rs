@@ -16,11 +16,14 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use serde_json::Value;
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until},
 };
 
-use super::turn::{ReaderGuard, ServedResponse};
+use super::{
+    chunk_channel::{self, ChunkReceiver, ChunkSender},
+    turn::{ReaderGuard, ServedResponse},
+};
 use crate::{
     os::long_text::LongText,
     protocol::{
@@ -31,9 +34,6 @@ use crate::{
 
 /// Approximate size of the chunks given to the HTTP library.
 pub const CHUNK_BYTES: usize = 16 << 10;
-
-/// Chunks waiting for the socket.
-const QUEUED_CHUNKS: usize = 1;
 
 /// Events taken from the log at a time, which a slow reader holds in memory.
 pub const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(32).expect("not zero");
@@ -212,7 +212,7 @@ impl Reader {
         StreamBody::of(|out| self.write(out))
     }
 
-    async fn write(mut self, out: mpsc::Sender<Bytes>) {
+    async fn write(mut self, out: ChunkSender) {
         let mut follower = self.served.follow(self.since);
         self.guard.reads();
         let mut batch = Vec::new();
@@ -230,7 +230,7 @@ impl Reader {
                         drop(entry);
                         text.push_str(&new.text);
                         let is_full = text.len() >= CHUNK_BYTES || !new.rest.is_empty();
-                        if is_full && !(send(&out, std::mem::take(&mut text)).await && send_long(&out, new.rest).await) {
+                        if is_full && !Box::pin(send_both(&out, std::mem::take(&mut text), new.rest)).await {
                             return;
                         }
                     }
@@ -239,7 +239,7 @@ impl Reader {
                         text.push_str(&end.text);
                         is_over = true;
                         let is_long = !end.rest.is_empty();
-                        if is_long && !(send(&out, std::mem::take(&mut text)).await && send_long(&out, end.rest).await) {
+                        if is_long && !Box::pin(send_both(&out, std::mem::take(&mut text), end.rest)).await {
                             return;
                         }
                     }
@@ -261,35 +261,46 @@ impl Reader {
 }
 
 /// Sends `text` in chunks. Returns false if the reader has gone.
-pub async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
+pub async fn send(out: &ChunkSender, text: String) -> bool {
     if text.is_empty() {
         return true;
     }
     if text.len() <= CHUNK_BYTES {
-        return out.send(text.into()).await.is_ok();
+        let has_room = out.has_room().await;
+        if has_room {
+            out.put(text.into());
+        }
+        return has_room;
     }
     // A reader that stalls here must not hold it in memory.
-    send_long(out, LongText::from(text)).await
+    Box::pin(send_long(out, LongText::from(text))).await
 }
 
-async fn send_long(out: &mpsc::Sender<Bytes>, text: LongText) -> bool {
+/// Sends a text and what follows it. Rare and large, so its future should be in a box.
+async fn send_both(out: &ChunkSender, text: String, rest: LongText) -> bool {
+    send(out, text).await && send_long(out, rest).await
+}
+
+async fn send_long(out: &ChunkSender, text: LongText) -> bool {
     let mut sent = 0;
     while sent < text.len() {
-        let Ok(permit) = out.reserve().await else { return false };
+        if !out.has_room().await {
+            return false;
+        }
         let chunk = text.bytes_from(sent, CHUNK_BYTES);
         sent += chunk.len();
-        permit.send(Bytes::copy_from_slice(chunk));
+        out.put(Bytes::copy_from_slice(chunk));
     }
     true
 }
 
 /// HTTP body of a stream: the chunks from its writer task.
-pub struct StreamBody(mpsc::Receiver<Bytes>);
+pub struct StreamBody(ChunkReceiver);
 
 impl StreamBody {
     /// Starts a task that writes the body. Its channel closes when the body is dropped.
-    pub fn of<F: Future<Output = ()> + Send + 'static>(write: impl FnOnce(mpsc::Sender<Bytes>) -> F) -> Self {
-        let (out, pieces) = mpsc::channel(QUEUED_CHUNKS);
+    pub fn of<F: Future<Output = ()> + Send + 'static>(write: impl FnOnce(ChunkSender) -> F) -> Self {
+        let (out, pieces) = chunk_channel::channel();
         tokio::spawn(write(out));
         Self(pieces)
     }

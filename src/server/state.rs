@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     Limits, Opener, auth::AccessPolicy, refusal::Refusal, registry::ResponseRegistry, sessions::Conversations,
 };
-use crate::os::memory_trim::trim_when_worth;
+use crate::os::{long_text::release_pages, memory_trim::trim_when_worth};
 
 /// State shared by all request handlers.
 pub struct ServerState {
@@ -91,7 +91,11 @@ impl ServerState {
             sleep(TRIM_DELAY).await;
             state.is_trim_due.store(false, Ordering::Relaxed);
             // An error means that it panicked, and then no memory was returned.
-            let _ = tokio::task::spawn_blocking(trim_when_worth).await;
+            let trimmed = tokio::task::spawn_blocking(|| {
+                release_pages();
+                trim_when_worth();
+            });
+            let _ = trimmed.await;
         });
     }
 

@@ -43,7 +43,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const USAGE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Maximum size of a response's deltas in memory, in bytes; its readers share them. The others are in a file.
-const DELTA_BYTES: usize = 8 << 10;
+const DELTA_BYTES: usize = 2 << 10;
 
 /// Number of events copied before other tasks and timers are looked at.
 const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
@@ -76,11 +76,19 @@ pub struct ServedResponse {
     link: Mutex<Option<Arc<dyn Link>>>,
     /// Number of the turn in the link's log; set when the link has logged the user's message.
     turn: OnceLock<Turn>,
-    readers: watch::Sender<usize>,
-    stop_request: watch::Sender<StopRequest>,
-    has_ended: watch::Sender<bool>,
+    signals: watch::Sender<Signals>,
     /// Approximate memory use of the logged events, in bytes.
     weight: AtomicUsize,
+}
+
+/// State of a response that others wait for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Signals {
+    readers: usize,
+    /// Number of readers that have come or gone.
+    reader_changes: usize,
+    stop_request: StopRequest,
+    has_ended: bool,
 }
 
 /// Request to the relay to end the turn early.
@@ -114,7 +122,10 @@ impl ReaderGuard {
 
 impl Drop for ReaderGuard {
     fn drop(&mut self) {
-        self.served.readers.send_modify(|it| *it = it.saturating_sub(1));
+        self.served.signals.send_modify(|it| {
+            it.readers = it.readers.saturating_sub(1);
+            it.reader_changes += 1;
+        });
     }
 }
 
@@ -128,9 +139,7 @@ impl ServedResponse {
             log: Log::sparing(DELTA_BYTES),
             link: Mutex::new(Some(link)),
             turn: OnceLock::new(),
-            readers: watch::Sender::new(0),
-            stop_request: watch::Sender::new(StopRequest::Nothing),
-            has_ended: watch::Sender::new(false),
+            signals: watch::Sender::default(),
             weight: AtomicUsize::new(0),
         })
     }
@@ -143,7 +152,10 @@ impl ServedResponse {
     /// Registers a reader. `since` is the last position that a stream's reader has; `None` for one that waits for the
     /// end.
     pub fn add_reader(self: &Arc<Self>, since: Option<Position>) -> ReaderGuard {
-        self.readers.send_modify(|it| *it += 1);
+        self.signals.send_modify(|it| {
+            it.readers += 1;
+            it.reader_changes += 1;
+        });
         ReaderGuard {
             served: Arc::clone(self),
             anchor: since.map(|it| self.follow(it)),
@@ -202,18 +214,18 @@ impl ServedResponse {
 
     /// Returns true if no event will follow.
     pub fn has_ended(&self) -> bool {
-        *self.has_ended.borrow()
+        self.signals.borrow().has_ended
     }
 
     /// Waits until the response has ended.
     pub async fn ended(&self) {
         // It cannot fail: `self` owns the sender.
-        let _ = self.has_ended.subscribe().wait_for(|it| *it).await;
+        let _ = self.signals.subscribe().wait_for(|it| it.has_ended).await;
     }
 
     /// Stops the turn. Does nothing if it has ended.
     pub fn cancel(&self) {
-        self.stop_request.send_replace(StopRequest::Stop);
+        self.signals.send_modify(|it| it.stop_request = StopRequest::Stop);
     }
 
     /// Returns true if the turn waits for the user's answer.
@@ -226,10 +238,10 @@ impl ServedResponse {
     pub fn yield_to_message(&self) -> bool {
         let is_waiting = self.is_waiting();
         if is_waiting {
-            self.stop_request.send_if_modified(|it| {
-                let is_free = *it == StopRequest::Nothing;
+            self.signals.send_if_modified(|it| {
+                let is_free = it.stop_request == StopRequest::Nothing;
                 if is_free {
-                    *it = StopRequest::Yield;
+                    it.stop_request = StopRequest::Yield;
                 }
                 is_free
             });
@@ -264,31 +276,31 @@ pub struct EventRelay {
 
 impl EventRelay {
     /// Sends the message to the link and starts following its log.
-    pub fn start(served: &Arc<ServedResponse>, link: Arc<dyn Link>, submit: Submit) -> Self {
+    pub fn start(served: &Arc<ServedResponse>, link: Arc<dyn Link>, submit: Submit) -> Box<Self> {
         let follower = link.log().follow_closely(link.log().last());
         if !served.options.is_stateful {
             // The response's own log keeps everything, and no later request uses this link.
             link.log().let_go();
         }
         link.send(Command::Submit(submit));
-        Self {
+        // In a box: the future of a task would have room for it twice.
+        Box::new(Self {
             served: Arc::clone(served),
             link,
             follower,
             since: Instant::now(),
             questions: HashSet::new(),
             strict: Strict::new(served.identity.clone()),
-        }
+        })
     }
 
     /// Copies events until the response has ended. `stop` turns true when the server shuts down.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(mut self: Box<Self>, mut stop: watch::Receiver<bool>) {
         let options = self.served.options;
-        let mut readers = self.served.readers.subscribe();
-        let mut stop_request = self.served.stop_request.subscribe();
+        let mut signals = self.served.signals.subscribe();
         // Changes before the subscription count as well.
-        readers.mark_changed();
-        stop_request.mark_changed();
+        signals.mark_changed();
+        let mut reader_changes = None;
         let mut batch = Vec::new();
         // Deadlines: nobody reads, a cancelled link does not end, nobody answers the open question.
         let (mut abandon_at, mut stop_deadline, mut answer_deadline) = (None, None, None);
@@ -296,7 +308,7 @@ impl EventRelay {
             let cut = tokio::select! {
                 biased;
                 () = stopped(&mut stop) => {
-                    let usage = self.final_usage().await;
+                    let usage = Box::pin(self.final_usage()).await;
                     Some(shut_down(&self.served.response(), usage, self.took_ms()))
                 }
                 () = until(stop_deadline) => Some(closing(&self.served.response(), Cut::Cancelled)),
@@ -307,20 +319,24 @@ impl EventRelay {
                     stop_deadline = Some(Instant::now() + if options.linger.is_zero() { Duration::ZERO } else { STOP_TIMEOUT });
                     None
                 }
-                _ = readers.changed() => {
-                    let is_empty = *readers.borrow_and_update() == 0;
-                    abandon_at = (is_empty && stop_deadline.is_none()).then(|| Instant::now() + options.linger);
-                    None
-                }
-                _ = stop_request.changed() => match *stop_request.borrow_and_update() {
-                    StopRequest::Stop if stop_deadline.is_none() => {
-                        self.link.send(Command::Cancel);
-                        stop_deadline = Some(Instant::now() + STOP_TIMEOUT);
-                        None
+                _ = signals.changed() => {
+                    let now = *signals.borrow_and_update();
+                    if reader_changes.replace(now.reader_changes) != Some(now.reader_changes) {
+                        let is_over = now.readers == 0 && stop_deadline.is_none();
+                        abandon_at = is_over.then(|| Instant::now() + options.linger);
                     }
-                    StopRequest::Yield if answer_deadline.is_some() => Some(awaiting_input(&self.served.response(), self.took_ms())),
-                    StopRequest::Nothing | StopRequest::Stop | StopRequest::Yield => None,
-                },
+                    match now.stop_request {
+                        StopRequest::Stop if stop_deadline.is_none() => {
+                            self.link.send(Command::Cancel);
+                            stop_deadline = Some(Instant::now() + STOP_TIMEOUT);
+                            None
+                        }
+                        StopRequest::Yield if answer_deadline.is_some() => {
+                            Some(awaiting_input(&self.served.response(), self.took_ms()))
+                        }
+                        StopRequest::Nothing | StopRequest::Stop | StopRequest::Yield => None,
+                    }
+                }
                 more = self.follower.next_some(EVENTS_PER_BATCH, &mut batch) => {
                     let mut is_question = false;
                     for entry in batch.drain(..) {
@@ -451,7 +467,7 @@ impl EventRelay {
         self.served.log.close();
         // Commands sent later must not reach the link's next turn.
         drop(self.served.link.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.served.has_ended.send_replace(true);
+        self.served.signals.send_modify(|it| it.has_ended = true);
     }
 
     fn took_ms(&self) -> u64 {

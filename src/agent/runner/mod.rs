@@ -80,13 +80,18 @@ pub use self::setup::Setup;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Answers until the other end of `inbox` has gone; then the running answer is cancelled and the log closed.
-pub async fn run(setup: Setup, log: Arc<Log>, mut inbox: Inbox) {
+pub fn run(setup: Setup, log: Arc<Log>, inbox: Inbox) -> impl Future<Output = ()> + Send {
+    // In a box: the future, which lasts as long as the conversation, would have room for it.
+    run_with(Box::new(setup), log, inbox)
+}
+
+async fn run_with(setup: Box<Setup>, log: Arc<Log>, mut inbox: Inbox) {
     let warm = setup.provider.warm();
     let work = async {
-        let Some((left, early)) = look_back(&setup, &mut inbox).await else {
+        let Some((left, early)) = Box::pin(look_back(&setup, &mut inbox)).await else {
             return log.close();
         };
-        let runner = Box::new(Runner::new(setup, log, inbox));
+        let runner = Box::new(Runner::new(*setup, log, inbox));
         runner.work(left, early).await;
     };
     let warm = async {
@@ -188,7 +193,7 @@ impl Runner {
                 RunnerEvent::Request(None) => {
                     self.messages.next = None;
                     self.step(Input::Cancel);
-                    self.end_session().await;
+                    Box::pin(self.end_session()).await;
                     for update in self.background.close() {
                         self.log.append_to(update.turn, now_ms(), update.event());
                     }

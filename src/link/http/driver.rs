@@ -79,7 +79,9 @@ enum Stop {
 
 /// Result of one attempt.
 enum Attempt {
-    /// The answer ended, well or not, and is in the log.
+    /// The answer begins.
+    Answered(client::Response),
+    /// The answer is in the log already.
     Over,
     /// Failed before the first byte of an answer.
     Refused(Failure, retry::Failure),
@@ -94,16 +96,27 @@ struct AnswerDelivery {
     failed: Option<String>,
 }
 
+type Deliveries = (
+    mpsc::UnboundedSender<Box<AnswerDelivery>>,
+    mpsc::UnboundedReceiver<Box<AnswerDelivery>>,
+);
+
+/// The next answer that was delivered or not; waits forever while there is none.
+async fn delivered(handed: &mut Option<Deliveries>) -> Option<Box<AnswerDelivery>> {
+    match handed {
+        Some((_, deliveries)) => deliveries.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// The task behind a link to a gateway: sends commands, and appends the answers to the log.
 pub struct Driver {
     client: Client,
     settings: Arc<Settings>,
     log: Arc<Log>,
     inbox: lazy_channel::Inbox<Command>,
-    handed: (
-        mpsc::UnboundedSender<Box<AnswerDelivery>>,
-        mpsc::UnboundedReceiver<Box<AnswerDelivery>>,
-    ),
+    /// Answers that are being delivered. `None` before the first one.
+    handed: Option<Deliveries>,
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
     history: History,
@@ -186,7 +199,7 @@ impl Driver {
             client,
             settings,
             inbox,
-            handed: mpsc::unbounded_channel(),
+            handed: None,
             queue: VecDeque::new(),
             history: History::default(),
             front: None,
@@ -278,7 +291,7 @@ impl Driver {
                 Some(command) => self.obey(command),
                 None => Some(Stop::Gone),
             },
-            Some(handed) = self.handed.1.recv() => {
+            Some(handed) = delivered(&mut self.handed) => {
                 self.was_handed(*handed);
                 None
             }
@@ -473,9 +486,10 @@ impl Driver {
     }
 
     /// Sends the answer while the response runs; the gateway then closes the question by an event.
-    fn hand_over(&self, turn: Turn, response: &ClarificationResponse, path: String) {
+    fn hand_over(&mut self, turn: Turn, response: &ClarificationResponse, path: String) {
         let request = self.authorised(Request::post(path, json!(response).to_string()));
-        let (client, sender) = (self.client.clone(), self.handed.0.clone());
+        let (sender, _) = self.handed.get_or_insert_with(mpsc::unbounded_channel);
+        let (client, sender) = (self.client.clone(), sender.clone());
         let document = response.document_id.clone();
         tokio::spawn(async move {
             let failed = match timeout(ASIDE, client.open(request)).await {
@@ -539,7 +553,9 @@ impl Driver {
         // What the gateway said before it was asked in another way, should that be no better.
         let mut first = None;
         loop {
-            let (failure, reason) = match self.attempt(message, identity).await? {
+            // In boxes, and so no part of the future that lasts as long as the answer: what is over when it begins.
+            let (failure, reason) = match Box::pin(self.attempt(message, identity)).await? {
+                Attempt::Answered(answer) => return Box::pin(self.read(answer, identity)).await,
                 Attempt::Over => return Ok(()),
                 Attempt::Otherwise(failure) => {
                     first.get_or_insert(failure);
@@ -550,9 +566,9 @@ impl Driver {
             let now = Utc::now();
             let so_far = *tries.get_or_insert(Tries::first(now));
             match self.settings.retries.after_failure(so_far, &reason, dice(), now) {
-                Decision::Wait { until, because } => self.pause(so_far.retried + 1, until, because).await?,
+                Decision::Wait { until, because } => Box::pin(self.pause(so_far.retried + 1, until, because)).await?,
                 Decision::Ask { until, because } if self.is_worth_it(until - now) => {
-                    self.pause(so_far.retried + 1, until, because).await?;
+                    Box::pin(self.pause(so_far.retried + 1, until, because)).await?;
                 }
                 Decision::Ask { until, .. } => {
                     let pause = figure::pause((until - now).num_seconds().unsigned_abs());
@@ -627,24 +643,20 @@ impl Driver {
         self.trace_request(path, &body);
         let request = self.authorised(Request::post(path, body)).accept("text/event-stream");
 
-        // What is in boxes here is no part of this future, which lasts as long as the answer.
-        let opened = {
-            let client = self.client.clone();
-            let mut opening = Box::pin(async move { client.open(request).await });
-            if let Ok(opened) = self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
-                opened
-            } else {
-                self.progress(Progress::Waiting { peer: peer.clone() });
-                self.meanwhile(opening).await?
-            }
+        let client = self.client.clone();
+        let mut opening = Box::pin(async move { client.open(request).await });
+        let opened = if let Ok(opened) = self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
+            opened
+        } else {
+            self.progress(Progress::Waiting { peer: peer.clone() });
+            self.meanwhile(opening).await?
         };
         match opened {
             Ok(answer) if answer.status.is_success() => {
                 self.progress(Progress::Waiting { peer });
-                self.read(answer, identity).await?;
-                Ok(Attempt::Over)
+                Ok(Attempt::Answered(answer))
             }
-            Ok(answer) => Box::pin(self.refused(answer, identity)).await,
+            Ok(answer) => self.refused(answer, identity).await,
             Err(error) => Ok(Attempt::Refused(unreachable(&error), retry::Failure::from(&error))),
         }
     }
@@ -727,8 +739,9 @@ impl Driver {
     /// Reads an answer by its type, whatever was asked for.
     async fn read(&mut self, answer: client::Response, identity: &Identity) -> Result<(), Stop> {
         let media = answer.media_type();
-        let client::Response { headers, mut body, .. } = answer;
+        let client::Response { headers, body, .. } = answer;
         drop(headers);
+        let mut body = Box::new(body);
         let mut begun: Vec<u8> = Vec::new();
         let is_stream = match media.as_str() {
             "text/event-stream" => true,
@@ -782,7 +795,7 @@ impl Driver {
         }
     }
 
-    async fn read_stream(&mut self, mut body: Body, begun: Vec<u8>) -> Result<(), Stop> {
+    async fn read_stream(&mut self, mut body: Box<Body>, begun: Vec<u8>) -> Result<(), Stop> {
         let mut frames = Frames::new();
         let mut stint = PollBudget::default();
         let mut piece = Bytes::from(begun);

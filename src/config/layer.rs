@@ -567,7 +567,7 @@ fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
 
 /// Returns true if there are keys below `path`.
 fn has_keys_below(path: &[String]) -> bool {
-    KEYS.iter().any(|key| {
+    Key::beginning_like(path).any(|key| {
         let mut parts = key.parts();
         path.iter()
             .all(|it| parts.next().is_some_and(|part| part == "*" || part == it))

@@ -97,9 +97,15 @@ impl Key {
         matches!((self.slot)(&mut Settings::default(), ""), Slot::Key(..))
     }
 
+    /// Returns the keys that may begin with the first part of a path, which is most of what a search among all has to look at.
+    pub(super) fn beginning_like(path: &[String]) -> impl Iterator<Item = &'static Self> {
+        let first = path.first().map_or("", String::as_str);
+        KEYS.iter().filter(move |it| it.path.starts_with(first))
+    }
+
     /// Finds the key at a path.
     pub(super) fn at(path: &[String]) -> Option<&'static Self> {
-        KEYS.iter().find(|key| {
+        Self::beginning_like(path).find(|key| {
             let mut parts = key.parts();
             path.iter()
                 .all(|it| parts.next().is_some_and(|part| part == "*" || part == it))

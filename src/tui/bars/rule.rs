@@ -421,6 +421,22 @@ mod tests {
         app.take(Msg::Tick);
     }
 
+    /// An answer that is asked for again after a pause.
+    fn retrying(columns: u16, pause_ms: u64, because: &str) -> TestApp {
+        let mut app = TestApp::new(columns, 20);
+        app.events([
+            Event::UserMessage(Message::user("go")),
+            Event::ResponseStart(ResponseStart::default()),
+            Event::Progress(Progress::Retrying {
+                attempt: 2,
+                of: 10,
+                at_ms: app.app.now_ms + pause_ms,
+                because: because.to_owned(),
+            }),
+        ]);
+        app
+    }
+
     #[test]
     fn the_countdown_of_a_retry_is_seen_at_every_width() {
         for (columns, expected) in [
@@ -435,17 +451,7 @@ mod tests {
                 "── agent ◐ retrying in 3 s ──────── it is overloaded (529) · 2 of 10",
             ),
         ] {
-            let mut app = TestApp::new(columns, 20);
-            app.events([
-                Event::UserMessage(Message::user("go")),
-                Event::ResponseStart(ResponseStart::default()),
-                Event::Progress(Progress::Retrying {
-                    attempt: 2,
-                    of: 10,
-                    at_ms: app.app.now_ms + 3000,
-                    because: "it is overloaded (529)".to_owned(),
-                }),
-            ]);
+            let mut app = retrying(columns, 3000, "it is overloaded (529)");
             let shown = rule(&mut app);
             assert!(
                 shown.starts_with(expected.split(" ─").next().unwrap_or_default()),
@@ -466,17 +472,7 @@ mod tests {
             (100, "connection refused: http://127.0.0.1:8080/v1 · 2 of 10 "),
             (80, "connection refused: http:"),
         ] {
-            let mut app = TestApp::new(columns, 20);
-            app.events([
-                Event::UserMessage(Message::user("go")),
-                Event::ResponseStart(ResponseStart::default()),
-                Event::Progress(Progress::Retrying {
-                    attempt: 2,
-                    of: 10,
-                    at_ms: app.app.now_ms + 13_000,
-                    because: because.to_owned(),
-                }),
-            ]);
+            let mut app = retrying(columns, 13_000, because);
             tick(&mut app, 10_000);
             let shown = rule(&mut app);
             assert!(shown.starts_with("── agent ◐ retrying in 3 s "), "{shown}");

@@ -59,7 +59,10 @@ pub fn names_all_hosts(command: &SimpleCommand, has_remotes: bool) -> bool {
         return fetcher.is_known(&words);
     }
     match (program, words.as_slice()) {
-        ("ssh", [server, ..]) => server.contains('@') && is_server(server),
+        // What follows the server and looks like an option is one of ssh's own.
+        ("ssh", [server, rest @ ..]) => {
+            server.contains('@') && is_server(server) && rest.first().is_none_or(|it| !it.starts_with('-'))
+        }
         ("git", ["clone", rest @ ..]) => {
             let mut rest = rest.iter().skip_while(|it| FLAGS.contains(it));
             // An address without scheme or user is not taken for one in other commands.

@@ -436,6 +436,8 @@ fn a_question_says_what_is_reached_and_written() {
         "rsync -e ./evil a docs.rs:b",
         "ssh -oProxyCommand=./evil me@docs.rs",
         "ssh -J jump me@docs.rs",
+        "ssh me@docs.rs -J jump ls",
+        "ssh me@docs.rs -oProxyCommand=./evil ls",
         "ssh build uptime; curl https://docs.rs",
         "ncat --exec ./evil docs.rs 80",
         "wget --use-askpass=./evil https://docs.rs",

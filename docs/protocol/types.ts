@@ -162,6 +162,8 @@ export interface ChangeCheck {
   problems: Array<Problem>;
   /** problems that may be older than the change, at most 20 */
   olderProblems?: Array<Problem>;
+  /** number of all problems that may be older */
+  olderCount?: number;
   /** why files were not looked at */
   unchecked: Array<string>;
 }

@@ -72,9 +72,11 @@ const ENTRY_BYTES: usize = 256;
 const NEW_PART: usize = 100;
 
 /// The chunks of all files that were ever searched.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Index {
     known: Mutex<KnownFiles>,
+    /// Bytes of chunks that are kept.
+    most_bytes: usize,
     /// Held while files are cut: a second search at the same time would do the same work again.
     cutting: Mutex<()>,
     /// The file in which they are stored. `None`: nowhere.
@@ -259,6 +261,17 @@ impl Parts {
     }
 }
 
+impl Default for Index {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            most_bytes: MOST_BYTES,
+            cutting: Mutex::default(),
+            path: None,
+        }
+    }
+}
+
 impl Index {
     /// An index that begins with the chunks stored for the repository at `root`, below the folder of caches, and stores new ones.
     /// Nothing is read yet.
@@ -325,19 +338,30 @@ impl Index {
         known
     }
 
-    /// Cuts the files that are not known, as long as there is time and room.
+    /// Cuts the files that are not known, as long as there is time and room. Those that have changed come first, and there is always
+    /// room for them: they take the place of what they were.
     fn cut(&self, files: &[File], read: Read<'_>, is_over: IsOver<'_>) -> Vec<Option<Arc<Entry>>> {
-        let mut entries = self.known().entries(files);
-        let missing: Vec<usize> = (0..files.len()).filter(|it| entries[*it].is_none()).collect();
+        let (mut entries, (mut missing, new)) = {
+            let known = self.known();
+            let entries = known.entries(files);
+            let missing = (0..files.len()).filter(|it| entries[*it].is_none());
+            let has_changed = |it: &usize| known.kept.entries.contains_key(&files[*it].path);
+            let missing: (Vec<usize>, Vec<usize>) = missing.partition(has_changed);
+            (entries, missing)
+        };
+        let changed = missing.len();
+        missing.extend(new);
         let used: usize = entries.iter().flatten().map(|it| it.parts.size()).sum();
-        let room = AtomicUsize::new(MOST_BYTES.saturating_sub(used));
+        let room = AtomicUsize::new(self.most_bytes.saturating_sub(used));
         let next = AtomicUsize::new(0);
         let made = Mutex::new(Vec::new());
         let work = || {
             let mut cutter = chunk::Cutter::default();
             let mut own = Vec::new();
-            while !is_over() && room.load(Ordering::Relaxed) > 0 {
-                let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
+            while !is_over() {
+                let nth = next.fetch_add(1, Ordering::Relaxed);
+                let has_room = nth < changed || room.load(Ordering::Relaxed) > 0;
+                let Some(at) = missing.get(nth).filter(|_| has_room) else {
                     break;
                 };
                 let file = &files[*at];
@@ -618,6 +642,31 @@ mod tests {
         index.survey(&files, &read, &|| false);
         index.survey(files.get(..2).unwrap(), &read, &|| false);
         assert_eq!(index.known().kept.entries.len(), names.len());
+    }
+
+    #[test]
+    fn a_file_that_changes_is_found_although_there_is_no_room_for_more() {
+        let index = Index {
+            most_bytes: 2000,
+            ..Index::default()
+        };
+        let names: Vec<String> = (10..30).map(|it| format!("{it}.rs")).collect();
+        let read = |path: &Path| Some(format!("fn of{}() {{}}", path.display()).into_bytes());
+        let survey = |changed: Option<&str>| {
+            let of = |name: &String| File {
+                modified: (changed == Some(name)).then_some(SystemTime::UNIX_EPOCH),
+                ..file(name, "")
+            };
+            let files: Vec<File> = names.iter().map(of).collect();
+            let entries = index.survey(&files, &read, &|| false).entries;
+            let known = names.iter().zip(entries).filter(|it| it.1.is_some());
+            known.map(|it| it.0.clone()).collect::<Vec<_>>()
+        };
+        let known = survey(None);
+        assert!((3..10).contains(&known.len()), "{known:?}");
+        for changed in [&known[0], &known[1], &known[0]] {
+            assert_eq!(survey(Some(changed)), known, "{changed}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::{
     collections::HashMap,
     fs,
-    io::{self, BufWriter, Write},
+    io::{self, BufReader, BufWriter, Read, Write},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -24,7 +24,7 @@ use crate::{
 /// The folder below that of caches.
 const FOLDER: &str = "words";
 /// The beginning of a file. Its last byte is the format: another one where files are cut, or words are taken, in another way.
-const MAGIC: &[u8; 8] = b"sheafw\0\x02";
+const MAGIC: &[u8; 8] = b"sheafw\0\x03";
 /// Maximum size of a file, in bytes. A larger one is not read.
 const MOST_BYTES: u64 = 256 << 20;
 /// Maximum size of all files; the oldest ones go.
@@ -106,11 +106,15 @@ fn prune(kept: &Path, limit_bytes: u64) {
 
 /// Reads what was stored; nothing if that cannot be used.
 pub fn load(path: &Path) -> Known {
-    match file::read(path, MOST_BYTES) {
-        Ok(bytes) => decoded(&bytes).unwrap_or_else(|| {
-            tracing::info!(path = %path.display(), "the stored words cannot be used: they are damaged or of another version");
-            Known::default()
-        }),
+    match file::open(path) {
+        Ok(file) => {
+            let length = file.metadata().map_or(0, |it| it.len());
+            let known = (length <= MOST_BYTES).then(|| decoded(BufReader::with_capacity(1 << 16, file), length));
+            known.flatten().unwrap_or_else(|| {
+                tracing::info!(path = %path.display(), "the stored words cannot be used: they are damaged or of another version");
+                Known::default()
+            })
+        }
         Err(error) if error.is_absent() => Known::default(),
         Err(error) => {
             tracing::warn!(%error, "the stored words cannot be read");
@@ -201,13 +205,13 @@ fn put(to: &mut impl Write, count: usize) -> io::Result<()> {
     to.write_all(&count.to_le_bytes())
 }
 
-/// What [`encode`] has written, with its checksum. `None`: it is something else, or damaged.
-fn decoded(bytes: &[u8]) -> Option<Known> {
-    let (body, crc) = bytes.split_last_chunk()?;
-    if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
-        return None;
-    }
-    let mut from = Bytes(body);
+/// What [`encode`] has written, with its checksum, `length` bytes in all. `None`: it is something else, or damaged.
+fn decoded(from: impl Read, length: u64) -> Option<Known> {
+    let mut from = Source {
+        from,
+        crc: crc32fast::Hasher::new(),
+        left: usize::try_from(length).ok()?.checked_sub(CHECKSUM_BYTES)?,
+    };
     if from.array()? != *MAGIC {
         return None;
     }
@@ -223,7 +227,7 @@ fn decoded(bytes: &[u8]) -> Option<Known> {
     }
     for _ in 0..from.number()? {
         let length = from.number()?;
-        let path = PathBuf::from(std::ffi::OsString::from_vec(from.take(length as usize)?.to_vec()));
+        let path = PathBuf::from(std::ffi::OsString::from_vec(from.take(length as usize)?));
         let [is_timed, is_aside] = from.array()?;
         let (seconds, nanoseconds) = (u64::from_le_bytes(from.array()?), from.number()?);
         let since = Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanoseconds.into()))?;
@@ -240,10 +244,10 @@ fn decoded(bytes: &[u8]) -> Option<Known> {
         };
         known.entries.insert(path, Arc::new(entry));
     }
-    from.0.is_empty().then_some(known)
+    from.ends_well().then_some(known)
 }
 
-fn chunk(from: &mut Bytes<'_>) -> Option<Chunk> {
+fn chunk(from: &mut Source<impl Read>) -> Option<Chunk> {
     let (first, last) = (from.number()?, from.number()?);
     if !(1..=last).contains(&first) {
         return None;
@@ -263,22 +267,45 @@ fn chunk(from: &mut Bytes<'_>) -> Option<Chunk> {
     })
 }
 
-/// Bytes that are still to be read.
-struct Bytes<'a>(&'a [u8]);
+/// Bytes of the checksum at the end.
+const CHECKSUM_BYTES: usize = 4;
 
-impl<'a> Bytes<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
+/// What is still to be read before the checksum, which is counted meanwhile: nothing read is sound before its end.
+struct Source<R> {
+    from: R,
+    crc: crc32fast::Hasher,
+    left: usize,
+}
+
+impl<R: Read> Source<R> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Option<()> {
+        self.left = self.left.checked_sub(bytes.len())?;
+        self.from.read_exact(bytes).ok()?;
+        self.crc.update(bytes);
+        Some(())
+    }
+
+    fn take(&mut self, count: usize) -> Option<Vec<u8>> {
+        // No more memory than there are bytes.
+        let mut bytes = vec![0; count.min(self.left.saturating_add(1))];
+        self.fill(&mut bytes)?;
+        Some(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
+        let mut array = [0; N];
+        self.fill(&mut array)?;
+        Some(array)
     }
 
     fn number(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
+    }
+
+    /// Reads the checksum. Returns true if it is that of all that was read.
+    fn ends_well(mut self) -> bool {
+        let mut crc = [0; CHECKSUM_BYTES];
+        self.left == 0 && self.from.read_exact(&mut crc).is_ok() && self.crc.finalize() == u32::from_le_bytes(crc)
     }
 }
 
@@ -372,12 +399,13 @@ mod tests {
         assert_eq!(shown(&load(&path)), shown(&known));
         let bytes = fs::read(&path).unwrap();
         for cut in 0..bytes.len() {
-            assert!(decoded(&bytes[..cut]).is_none(), "{cut}");
+            assert!(decoded(&bytes[..cut], cut as u64).is_none(), "{cut}");
+            assert!(decoded(&bytes[..cut], bytes.len() as u64).is_none(), "{cut}");
         }
         for at in 0..bytes.len() {
             let mut other = bytes.clone();
             other[at] ^= 1;
-            assert!(decoded(&other).is_none(), "{at}");
+            assert!(decoded(&*other, other.len() as u64).is_none(), "{at}");
         }
         // Counts that promise more than there is take no memory, whatever the checksum says.
         for at in 0..bytes.len() - 8 {
@@ -385,7 +413,7 @@ mod tests {
             other[at..at + 4].copy_from_slice(&[0xff; 4]);
             let crc = crc32fast::hash(&other);
             other.extend(crc.to_le_bytes());
-            decoded(&other);
+            decoded(&*other, other.len() as u64);
         }
     }
 
@@ -394,7 +422,7 @@ mod tests {
         let print = Fingerprint::of(&[shown(&known()).as_bytes()]).to_string();
         assert_eq!(
             (MAGIC[7], print.as_str()),
-            (2, "2d87b27de49f93814c802470f3931dbe514c803186ed6e05a7d2806e12f13779"),
+            (3, "e6a83d910888c2e4e823a739ccadc276e22ff85225a31cfff8d843507b1fe854"),
             "files are cut otherwise: increase the last byte of MAGIC, else stored words are mixed with new ones"
         );
     }

@@ -4,10 +4,15 @@
 //! and endings that only bend a word are taken off. A word is kept as a hash; what two of 200,000 words have in common by
 //! chance changes no answer.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
 /// Maximum length of a word, in bytes. Longer ones are data.
 const LONGEST: usize = 40;
+/// Maximum length of a name with digits that is kept whole where its parts are no words (`E0382`, `i18n`), in bytes. Longer ones
+/// are hashes.
+const LONGEST_CODE: usize = 16;
+/// Digits of a number that means something, such as a port or the status of an answer.
+const TELLING_DIGITS: RangeInclusive<usize> = 3..=5;
 /// A line that is longer is not written by hand.
 const LONGEST_LINE: usize = 2000;
 
@@ -141,7 +146,7 @@ fn each(line: &str, take: &mut impl FnMut(&str)) {
             continue;
         }
         whole.clear();
-        let mut parts = 0;
+        let (mut parts, mut pieces) = (0, 0);
         let mut last = LetterClass::None;
         let mut letters = identifier.chars().peekable();
         while let Some(letter) = letters.next() {
@@ -157,6 +162,7 @@ fn each(line: &str, take: &mut impl FnMut(&str)) {
             };
             if (is_start || kind == LetterClass::None) && !part.is_empty() {
                 parts += usize::from(emit(&part, take));
+                pieces += 1;
                 part.clear();
             }
             if kind != LetterClass::None {
@@ -169,10 +175,16 @@ fn each(line: &str, take: &mut impl FnMut(&str)) {
         }
         if !part.is_empty() {
             parts += usize::from(emit(&part, take));
+            pieces += 1;
             part.clear();
         }
-        if parts > 1 {
+        let is_name = !identifier.starts_with(|it: char| it.is_ascii_digit());
+        let is_code = || is_name && whole.len() <= LONGEST_CODE && whole.bytes().any(|it| it.is_ascii_digit());
+        let is_number = || TELLING_DIGITS.contains(&whole.len()) && !whole.starts_with('0') && parts == 0;
+        if parts > 1 || (pieces > 1 && is_code()) {
             emit(&whole, take);
+        } else if pieces == 1 && is_number() {
+            take(&whole);
         }
     }
 }
@@ -287,10 +299,12 @@ mod tests {
             ("getUserName", "get user name getusername"),
             ("get_user_name()", "get user name getusername"),
             ("HTTPServer", "http server httpserver"),
-            ("let x2 = utf8ToString(y);", "let utf to string utf8tostring"),
+            ("let x2 = utf8ToString(y);", "let x2 utf to string utf8tostring"),
             ("MAX_LEN", "max len maxlen"),
             ("__init__", "init"),
-            ("a b c 12 345", ""),
+            ("E0382 i18n sha256 v1", "e0382 i18n sha sha256 v1"),
+            ("a b c 12 345 8080 0755 123456 0x1F", "345 8080"),
+            ("da39a3ee5e6b4b0d3255", "da ee da39a3ee5e6b4b0d3255"),
             ("Straße überall", "straße überall"),
             ("src/net/sse.rs", "src net sse rs"),
         ] {

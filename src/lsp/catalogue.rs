@@ -235,8 +235,11 @@ impl Catalogue<'_> {
                     initialization = json!({ "tsserver": { "path": path } });
                 }
             }
-            // It would look at other packages than the changed one a second later, when nobody waits any more.
-            "gopls" if initialization == Value::Null => initialization = json!({ "diagnosticsDelay": "0s" }),
+            // By itself it reports only what differs, and other packages than the changed one a second later, when nobody waits any
+            // more. One that knows no pull says so and goes on.
+            "gopls" if initialization == Value::Null => {
+                initialization = json!({ "diagnosticsDelay": "0s", "pullDiagnostics": true });
+            }
             // What it would build is built beside the user's own, and checks of the whole project have a checker of their own.
             "rust-analyzer" if initialization == Value::Null => {
                 initialization = json!({

@@ -1,5 +1,7 @@
 //! The desk of a workspace's servers, on their thread: it takes jobs, and carries out each beside the others.
 
+mod preview;
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -173,6 +175,15 @@ impl Desk {
                     reply.send(self.after(by, until).await).ok();
                 }))
             }
+            Job::Preview {
+                by,
+                proposed,
+                others,
+                until,
+                reply,
+            } => Some(Box::pin(async move {
+                reply.send(self.preview(by, proposed, others, until).await).ok();
+            })),
             Job::Look { files, until, reply } => Some(Box::pin(async move {
                 reply.send(self.look(files, until).await).ok();
             })),
@@ -502,7 +513,7 @@ impl Desk {
                 unchecked.entry(why).or_default().insert(file.clone());
             }
             reports.retain(|_, it| it.is_ok());
-            if let Some(why) = server.warning() {
+            if let Some(why) = server.warning().filter(|_| !reports.is_empty()) {
                 unchecked.insert(why, reports.keys().cloned().collect());
             }
             (found.name, reports, unchecked)

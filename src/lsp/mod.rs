@@ -2,7 +2,8 @@
 //!
 //! A server is started at the first file of its language, in the sandbox, which lets it write nothing and reach no network, and
 //! only in a workspace that may act. It looks at a file before it is changed, and at all that a step has changed when the step
-//! is over; what it is told is what the disk has. Servers live on a thread of their own: one that hangs or floods holds up
+//! is over; what it is told is what the disk has, but for the moment in which it looks at a proposal that a person is to be asked
+//! about. Servers live on a thread of their own: one that hangs or floods holds up
 //! nothing else, and no other server. They end with [`LanguageServers`], and when nobody has asked them for some time.
 
 mod catalogue;
@@ -159,6 +160,14 @@ enum Job {
         until: Instant,
         reply: oneshot::Sender<Comparison>,
     },
+    /// Changes are proposed: files with their new texts.
+    Preview {
+        by: u64,
+        proposed: Vec<(Edit, String)>,
+        others: Vec<PathBuf>,
+        until: Instant,
+        reply: oneshot::Sender<Comparison>,
+    },
     Look {
         files: Vec<PathBuf>,
         until: Instant,
@@ -254,6 +263,30 @@ impl LanguageServers {
             return None;
         }
         answer.await.ok()
+    }
+
+    /// Has the servers look at what changes would bring that are proposed and not made, each file with its new text (empty: it is
+    /// to be deleted), and at `others` that may depend on them. Nothing is written, and no other look sees it. What they do not
+    /// answer by the end of the time is unchecked. `None`: no server may run.
+    pub async fn preview(
+        &self,
+        around: Around<'_>,
+        proposed: Vec<(Edit, String)>,
+        others: Vec<PathBuf>,
+        until: Instant,
+    ) -> Option<Comparison> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Preview {
+            by: self.by,
+            proposed,
+            others,
+            until,
+            reply,
+        };
+        if !self.send(around, job) {
+            return None;
+        }
+        timeout_at(until + GRACE, answer).await.ok()?.ok()
     }
 
     /// Has the servers look at files as they are.

@@ -14,7 +14,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
-    sync::{mpsc, oneshot, watch},
+    sync::{RwLock, mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
 
@@ -105,6 +105,17 @@ pub struct LookTime {
     pub patience: Option<Duration>,
 }
 
+/// Texts that are laid over files for a moment.
+#[derive(Debug, Default)]
+pub struct Overlay {
+    /// The proposed text of each file.
+    pub proposed: BTreeMap<PathBuf, String>,
+    /// Files that may depend on these.
+    pub others: BTreeSet<PathBuf>,
+    /// Open files that keep the text that the server knows.
+    pub held: BTreeSet<PathBuf>,
+}
+
 /// A question about a symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
@@ -122,6 +133,8 @@ pub struct Server {
     next: AtomicI64,
     /// When the first of the requests that it has not answered was sent; one from before it said something does not count.
     silent: Mutex<Option<Instant>>,
+    /// Held for writing while texts that nobody has written are laid over files: nobody else is to see them.
+    overlay: RwLock<()>,
 }
 
 struct Shared {
@@ -290,6 +303,7 @@ impl Server {
             shared,
             next: AtomicI64::new(1),
             silent: Mutex::default(),
+            overlay: RwLock::default(),
         };
         let wish = json!({
             "processId": null,
@@ -427,11 +441,55 @@ impl Server {
             .iter()
             .map(|(file, text)| (file.as_path(), text.as_str()))
             .collect();
+        let Ok(_turn) = timeout_at(time.until, self.overlay.read()).await else {
+            return late(&files);
+        };
         self.refresh(&files, held);
         let since = Instant::now();
         self.tell_texts(&files);
         self.tell_written(&files, written);
         self.problems(&files, since, written.len() > 1, time).await
+    }
+
+    /// Looks at files as they are, then with an overlay, which it takes back: the reports before and after, each with its own end.
+    pub async fn preview(
+        &self,
+        overlay: &Overlay,
+        (before_time, after_time): (LookTime, LookTime),
+    ) -> (Reports, Reports) {
+        let over = overlay.proposed.iter().map(|it| (it.0.as_path(), it.1.as_str()));
+        let Ok(_turn) = timeout_at(before_time.until, self.overlay.write()).await else {
+            return (Reports::new(), late(&over.collect::<Vec<_>>()));
+        };
+        let known = |file: &Path| {
+            let held = overlay
+                .held
+                .contains(file)
+                .then(|| self.shared.state().open.get(file).map(|it| it.text.to_string()));
+            held.flatten().or_else(|| super::text_of(file))
+        };
+        let texts = |files: &mut dyn Iterator<Item = &PathBuf>| -> Vec<(PathBuf, String)> {
+            files.filter_map(|it| Some((it.clone(), known(it)?))).collect()
+        };
+        let (there, others) = (texts(&mut overlay.proposed.keys()), texts(&mut overlay.others.iter()));
+        let there: Vec<_> = there.iter().map(|it| (it.0.as_path(), it.1.as_str())).collect();
+        let others = others.iter().map(|it| (it.0.as_path(), it.1.as_str()));
+        let all: Vec<_> = there.iter().copied().chain(others.clone()).collect();
+        self.refresh(&all, &overlay.held);
+        let since = Instant::now();
+        self.tell_texts(&all);
+        let before = self.problems(&all, since, false, before_time).await;
+        let over: Vec<_> = over.collect();
+        let since = Instant::now();
+        self.tell_texts(&over);
+        let all: Vec<_> = over.iter().copied().chain(others).collect();
+        let after = self.problems(&all, since, over.len() > 1, after_time).await;
+        let is_there = |file: &Path| there.iter().any(|it| it.0 == file);
+        self.tell_texts(&there);
+        for (file, _) in over.iter().filter(|it| !is_there(it.0)) {
+            self.close(file);
+        }
+        (before, after)
     }
 
     /// Asks about the symbol at a place of a file. Error: why there is no answer.
@@ -444,6 +502,8 @@ impl Server {
         until: Instant,
     ) -> Result<Value, String> {
         let name = &self.name;
+        let turn = timeout_at(until, self.overlay.read()).await;
+        let _turn = turn.map_err(|_| Missing::Late.told(name))?;
         self.refresh(&[(file, text)], &BTreeSet::new());
         self.tell_texts(&[(file, text)]);
         let time = LookTime { until, patience: None };
@@ -813,6 +873,12 @@ impl Server {
     }
 }
 
+/// The reports of files that nothing was heard of in time.
+fn late(files: &[(&Path, &str)]) -> Reports {
+    let late = |it: &(&Path, &str)| (it.0.to_owned(), Err(Missing::Late));
+    files.iter().map(late).collect()
+}
+
 /// The errors ServerCancelled, ContentModified and RequestCancelled: it has other work to do first.
 fn is_busy(error: &Value) -> bool {
     matches!(error["code"].as_i64(), Some(-32802..=-32800))
@@ -1001,10 +1067,10 @@ fn message(error: &Value) -> String {
     line(error["message"].as_str().unwrap_or_default())
 }
 
-/// What a server says, as one line without control characters, cut.
+/// What a server says, as one line without control characters or a full stop, cut.
 fn line(text: &str) -> String {
     let line = Sanitized::line(text);
-    line.chars().take(REFUSAL_CHARS).collect()
+    line.trim_end_matches(['.', ' ']).chars().take(REFUSAL_CHARS).collect()
 }
 
 #[cfg(test)]

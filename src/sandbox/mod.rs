@@ -37,10 +37,10 @@ pub use files::{Located, Place, Refused};
 #[cfg(target_os = "linux")]
 pub use kernel::{End, Report};
 pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers, use_helper};
-pub use policy::{LookLimit, Tier};
+pub use policy::{LookLimit, Tier, hidden::is_named_like_at_home};
 pub use processes::{
-    Apart, BatchLine, Commands, Ended, Excerpt, Foreground, How, NotRun, NotStarted, Running, Service, ServiceError,
-    ServiceSpec, ServiceStreams, Spec, Tried,
+    Apart, BatchLine, Commands, Ended, Excerpt, Foreground, How, NotRun, NotStarted, Overlay, Running, Service,
+    ServiceError, ServiceSpec, ServiceStreams, Spec, Tried,
 };
 pub use protect::{LeftBehind, LeftFile, LeftNote, Mended, Settled, said, take_unsaid};
 pub use walk::{Bounds, Walk};

@@ -21,7 +21,7 @@ use super::{
         self, hidden, protected_names as name,
         resolve::{LONGEST_PATH, resolve, written_path},
     },
-    processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
+    processes::{self, Commands, Foreground, NotRun, NotStarted, Overlay, Running, Spec, Tried},
     protect::{self, LeftBehind, LeftFile},
     walk::{Bounds, Walk},
 };
@@ -266,6 +266,21 @@ impl Workspace {
     ) -> Result<Foreground, NotStarted> {
         // Whoever does not wait for it any more lets go of it, which ends it.
         let begun = move || self.commands.start(spec, output).map(Running::foreground);
+        let begun = tokio::task::spawn_blocking(begun).await;
+        begun.map_err(|error| NotStarted::Failed(io::Error::other(error)))?
+    }
+
+    /// Begins a command that only reads and sees these texts in the place of files, which it gives back when it is over.
+    pub async fn begin_over(
+        self: Arc<Self>,
+        spec: Spec,
+        files: Vec<(PathBuf, String)>,
+    ) -> Result<(Foreground, Overlay), NotStarted> {
+        let begun = move || {
+            let overlay = self.commands.overlay(&files)?;
+            let running = self.commands.start_over(spec, &overlay, |_| {})?;
+            Ok((running.foreground(), overlay))
+        };
         let begun = tokio::task::spawn_blocking(begun).await;
         begun.map_err(|error| NotStarted::Failed(io::Error::other(error)))?
     }

@@ -14,7 +14,7 @@ use crate::{
     embedding::{Found, Meaning},
     index::{self, File, Hit},
     protocol::CallSubject,
-    sandbox::{Located, Workspace},
+    sandbox::{Located, Workspace, is_named_like_at_home},
 };
 
 /// The description that a model is shown.
@@ -200,12 +200,17 @@ fn search(context: &Context, input: &Input, until: &Until) -> Result<Outcome, Fa
     })
 }
 
+/// A file of a walk, unless it is gone or has the name of a secret: its words would be stored.
 fn file(workspace: &Workspace, path: &Path) -> Option<File> {
+    let shown = walk::shown(workspace, path);
+    if is_named_like_at_home(Path::new(&shown)) {
+        return None;
+    }
     let metadata = std::fs::symlink_metadata(path)
         .ok()
         .filter(std::fs::Metadata::is_file)?;
     Some(File {
-        shown: walk::shown(workspace, path),
+        shown,
         modified: metadata.modified().ok(),
         bytes: metadata.len(),
         path: path.to_owned(),
@@ -334,6 +339,7 @@ mod tests {
             ("src/cart.rs", CART),
             ("mail/send.py", MAIL),
             (".cursorindexingignore", b"generated\n"),
+            (".npmrc", b"//registry.test/:_authToken=letters\n"),
         ]);
         let index = Arc::default();
         let ask = |query: &str, directories: Value| {

@@ -27,7 +27,7 @@ use crate::{
     agent::{
         approval::{self, Facts, Rules, RunMode, Verdict},
         tool_selection,
-        turn::CheckReport,
+        turn::{CheckReport, ProposalReport},
     },
     config::Settings,
     lsp::{Diagnostic, Edit, LanguageServers, Unchecked, added},
@@ -46,6 +46,8 @@ pub use crate::tools::read_lints::KnownMistakes;
 
 /// Files that are checked of those that the agent knows, and as many of those that others name.
 const MOST_FILES: usize = 40;
+/// Bytes of a new text that is looked at before it is written.
+const MOST_BYTES: usize = 4 << 20;
 /// Reports about one file while one message is answered: a model that has not fixed it by then will not.
 const MOST_ROUNDS: u32 = 3;
 /// Mistakes that are reported for one file, and for all.
@@ -186,8 +188,8 @@ struct Asked {
 /// What the model was told while one message is answered.
 #[derive(Debug, Default)]
 struct Told {
-    /// Number of steps after which problems of each file were.
-    rounds: BTreeMap<PathBuf, u32>,
+    /// Number of steps after which problems of each file were told: new ones, and others only.
+    rounds: BTreeMap<(PathBuf, bool), u32>,
     /// Why files were not looked at.
     unchecked: BTreeSet<String>,
     /// Problems that its changes have brought and that are left, by file.
@@ -246,6 +248,36 @@ impl Lints {
         let mut left = self.before_left();
         *left = left.map(|it| it.saturating_sub(began.elapsed()));
         Some(known)
+    }
+
+    /// The report of language servers about changes that are proposed and not made, for the person who is to be asked about them.
+    /// Waits for at most `agent.lint_wait`.
+    pub async fn preview(&self, changes: &[Change]) -> ProposalReport {
+        let context = &self.0.context;
+        let proposed: Vec<_> = changes.iter().flat_map(proposed).collect();
+        if proposed.len() > MOST_FILES {
+            return ProposalReport::default();
+        }
+        let until = Instant::now() + context.settings.agent.lint_wait;
+        let allowed = allowed(&context.workspace, &context.settings);
+        let report = read_lints::look_at_proposed(proposed, until, &allowed, context, &self.0.is_busy).await;
+        let new = report.files.iter().filter(|it| !it.new.is_empty());
+        let mut text = String::new();
+        for FileReport { file, new, .. } in new.clone() {
+            let room = MOST_TOLD_IN_ALL.saturating_sub(text.lines().count());
+            list_into(
+                &mut text,
+                &format!("New lint errors in `{}`:", self.shown(file)),
+                new,
+                room,
+            );
+        }
+        let errors = new.flat_map(|it| &it.new).filter(|it| it.severity == Severity::Error);
+        ProposalReport {
+            errors: errors.count(),
+            text: redact::held(text.trim_end()).into_owned(),
+            checked: self.checked(&report, &BTreeMap::new(), self.unchecked(&report)),
+        }
     }
 
     /// The report about all that a step has changed; an empty one where checking takes longer than a moment.
@@ -351,6 +383,7 @@ impl Lints {
         }
         let problems = report.files.iter().flat_map(|it| &it.new);
         let older = report.files.iter().flat_map(|it| &it.doubtful);
+        let older_count = older.clone().count();
         let shown = |it: &Diagnostic| {
             json!({
                 "filePath": self.shown(&it.file),
@@ -374,6 +407,7 @@ impl Lints {
         let older: Vec<Value> = older.take(MOST_SHOWN).map(shown).collect();
         if !older.is_empty() {
             checked["olderProblems"] = older.into();
+            checked["olderCount"] = older_count.into();
         }
         if !open.is_empty() {
             checked["openProblems"] = open.values().map(Vec::len).sum::<usize>().into();
@@ -409,23 +443,15 @@ impl Lints {
             (lists[0], lists[1]) = (new, doubtful);
         }
         for (file, [new, doubtful, still]) in files {
-            let round = told.rounds.entry(file.clone()).or_default();
+            // However often an old one was told, a new one is heard.
+            let round = told.rounds.entry((file.clone(), !new.is_empty())).or_default();
             if *round == MOST_ROUNDS {
                 continue;
             }
             *round += 1;
             let name = self.shown(file);
             let mut list = |head: String, found: &[Diagnostic]| {
-                let _ = writeln!(text, "{head}");
-                let most = MOST_TOLD.min(left);
-                for it in found.iter().take(most) {
-                    let told: String = it.told().chars().take(MOST_CHARS).collect();
-                    let _ = writeln!(text, "{}", told.replace('\n', " "));
-                }
-                left -= found.len().min(most);
-                if found.len() > most {
-                    let _ = writeln!(text, "[cut: {most} of {} shown; read_lints shows all]", found.len());
-                }
+                left -= list_into(&mut text, &head, found, left);
             };
             if !new.is_empty() {
                 list(format!("New lint errors in `{name}`:"), new);
@@ -505,6 +531,32 @@ async fn work(mut looks: watch::Receiver<Look>, stopped: watch::Receiver<()>, co
         };
         let _ = tokio::task::spawn_blocking(run).await;
     }
+}
+
+/// Appends problems under a heading, at most [`MOST_TOLD`] and as many as there is `room` for; returns their number.
+fn list_into(text: &mut String, head: &str, found: &[Diagnostic], room: usize) -> usize {
+    let _ = writeln!(text, "{head}");
+    let most = MOST_TOLD.min(room);
+    for it in found.iter().take(most) {
+        let told: String = it.told().chars().take(MOST_CHARS).collect();
+        let _ = writeln!(text, "{}", told.replace('\n', " "));
+    }
+    if found.len() > most {
+        let _ = writeln!(text, "[cut: {most} of {} shown; read_lints shows all]", found.len());
+    }
+    found.len().min(most)
+}
+
+/// The files that a change touches, with their new texts; nothing where one is no text, or longer than servers are told.
+fn proposed(change: &Change) -> Vec<(Edit, String)> {
+    let new = change.new.as_deref().unwrap_or_default();
+    let new = str::from_utf8(new).ok().filter(|it| it.len() <= MOST_BYTES);
+    let Some(new) = new else { return Vec::new() };
+    let text = |it: Edit| {
+        let text = if it.is_deleted { "" } else { new }.to_owned();
+        (it, text)
+    };
+    edits(change).into_iter().map(text).collect()
 }
 
 /// The files that a change touches; a renamed one is another file.

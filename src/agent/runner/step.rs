@@ -106,7 +106,11 @@ impl Runner {
                     tool,
                     call,
                     arguments,
-                } => self.tools.prepare(&self.setup, job, tool, call, arguments),
+                } => {
+                    let is_checked = self.context.lints().is_some();
+                    self.tools
+                        .prepare(&self.setup, (job, call), tool, arguments, is_checked);
+                }
                 Effect::Run {
                     job,
                     tool,
@@ -121,6 +125,7 @@ impl Runner {
                     let how = CallMode { was_asked, only_reads };
                     self.tools.run(&self.setup, job, tool, call, arguments, how);
                 }
+                Effect::Preview { job, changes } => self.tools.preview(self.context.lints(), job, changes),
                 Effect::Make { job, call, proposal } => {
                     let (workspace, lints) = (self.setup.workspace.clone(), self.context.lints());
                     self.tools.make(workspace, lints, job, call, proposal);

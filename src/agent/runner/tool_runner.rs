@@ -32,7 +32,7 @@ use crate::{
             server_desk::ServerDesk,
             setup::Setup,
         },
-        turn::{CheckReport, Input, JobId, Prepared},
+        turn::{CheckReport, Input, JobId, Prepared, Preview, ProposalReport},
         undo,
     },
     embedding::{Answering, EmbeddingService},
@@ -49,7 +49,9 @@ use crate::{
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     shell::CommandLine,
     text::redact,
-    tools::{self, Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
+    tools::{
+        self, Access, Change, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings,
+    },
 };
 
 /// Returns true if git would work in a repository that was not there when the conversation began. The repositories of the
@@ -285,7 +287,15 @@ impl ToolRunner {
     }
 
     /// Works out what a call would touch or change, on a thread of its own, and asks hooks about it.
-    pub fn prepare(&mut self, setup: &Setup, job: JobId, tool: Arc<Tool>, call: String, arguments: Arguments) {
+    /// `is_checked`: language servers look at changes before the user is asked about them.
+    pub fn prepare(
+        &mut self,
+        setup: &Setup,
+        (job, call): (JobId, String),
+        tool: Arc<Tool>,
+        arguments: Arguments,
+        is_checked: bool,
+    ) {
         let (output, _) = mpsc::unbounded_channel();
         // Nothing is run yet.
         let context = self.context(setup, call, true, output);
@@ -334,6 +344,9 @@ impl ToolRunner {
             prepared.hook.decision = asked.decision;
             prepared.hook.lifts_question = asked.lifts_question;
             prepared.hook.reason = asked.reason;
+            if is_checked && prepared.proposal.is_some() {
+                prepared.preview = Preview::Wanted;
+            }
             let noted = Noted {
                 call: hook_calls::call(&tool, &arguments, &prepared.accesses, &context),
                 context: asked.context,
@@ -414,6 +427,20 @@ impl ToolRunner {
             let work = self.aside(work);
             self.jobs.push(Box::pin(async move { done(work.await) }));
         }
+    }
+
+    /// Asks language servers what changes would bring. Whatever becomes of it, there is an answer, and soon.
+    pub fn preview(&mut self, lints: Option<Lints>, job: JobId, changes: Vec<Change>) {
+        let work = self.aside(async move {
+            Ok(match lints {
+                Some(lints) => lints.preview(&changes).await,
+                None => ProposalReport::default(),
+            })
+        });
+        self.jobs.push(Box::pin(async move {
+            let report = work.await.unwrap_or_default();
+            Input::Previewed { job, report }
+        }));
     }
 
     /// Makes a change that was worked out. `lints`: who looks at the files before and after it. The data of the outcome has the

@@ -57,7 +57,7 @@ use crate::{
         Message, Mode, NotOffered, Notice, ResponseId, ResponseStart, Restriction, Severity, Status,
         Turn as ProtocolTurn, UserAction, sentence,
     },
-    tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
+    tools::{Access, Change, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
 
 pub use memory::Memory;
@@ -99,6 +99,11 @@ pub enum Input {
         result: Result<Outcome, Fault>,
         took_ms: u64,
     },
+    /// The report of language servers on a proposal.
+    Previewed {
+        job: JobId,
+        report: ProposalReport,
+    },
     /// The report of checkers and language servers on the changes of the step.
     Checked {
         report: CheckReport,
@@ -127,6 +132,7 @@ pub struct Prepared {
     pub accesses: Vec<Access>,
     /// For a tool that changes files.
     pub proposal: Option<Proposal>,
+    pub preview: Preview,
     /// The tier of the sandbox. Only valid if there is a command: finding it out costs a trial.
     pub tier: Tier,
     /// The gaps of that sandbox, or why there is none. Empty: nothing is missing, or there is no command.
@@ -151,6 +157,26 @@ pub struct HookVerdict {
     pub reason: String,
     /// The arguments, if a hook changed them: the call was prepared with these.
     pub arguments: Option<Arguments>,
+}
+
+/// The look at a proposal before the user is asked about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Preview {
+    #[default]
+    Unwanted,
+    Wanted,
+    Done(ProposalReport),
+}
+
+/// The report of language servers on a proposal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProposalReport {
+    /// Number of errors that it would bring.
+    pub errors: usize,
+    /// All problems that it would bring, for the model; empty: there are none.
+    pub text: String,
+    /// The member `checked` of the documents; `None`: nothing has looked at it.
+    pub checked: Option<Value>,
 }
 
 /// The report of checkers and language servers on the changes of a step.
@@ -335,6 +361,11 @@ pub enum Effect {
         /// The mode lets nothing be changed.
         only_reads: bool,
     },
+    /// Asks language servers what changes would bring; answered by [`Input::Previewed`], in a moment.
+    Preview {
+        job: JobId,
+        changes: Vec<Change>,
+    },
     /// Makes a change that was worked out.
     Make {
         job: JobId,
@@ -505,6 +536,8 @@ struct OpenCalls {
     made: Vec<MadeChange>,
     /// They are being looked at.
     is_checking: bool,
+    /// Calls whose changes were sent back to the model in a row, because of the errors that they would bring.
+    sent_back: Vec<Call>,
     next_job: u64,
     /// Number of documents of the kind `tool_call`.
     count: u64,
@@ -717,6 +750,7 @@ impl Running {
             Input::Prepared { job, result } => self.prepared(job, result, memory),
             Input::Output { job, text } => self.says(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
+            Input::Previewed { job, report } => self.previewed(job, report, memory),
             Input::Checked { report } => self.checked(report, memory),
             Input::Restrict(Restriction::AsksFirst) => {
                 memory.policy.run = RunMode::Ask;

@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{ChangeAnswer, Job, Stage, before, choices, edits, gist},
+    Effect, Fault, JobId, Memory, Phase, Preview, ProposalReport, Running,
+    batch::{ChangeAnswer, Job, Stage, before, choices, edits, gist, shared},
 };
 use crate::{
     agent::{
@@ -17,7 +17,7 @@ use crate::{
     models::Part as Told,
     protocol::{
         Applied, ClarificationResponse, DocumentId, Event, FinishReason, HunkAnswer, Kind, Outcome as Dealt,
-        Permission, QuestionKind, Status,
+        Permission, QuestionKind, Status, document::CHECKED,
     },
     tools::{
         self, Access, Change, Outcome, Part, Tool,
@@ -221,6 +221,7 @@ impl Running {
         }
         if let Some(proposal) = job.prepared.proposal.as_ref().filter(|it| !it.changes.is_empty()) {
             let count = proposal.changes.len();
+            let mut checks = checks(job, &proposal.changes).into_iter();
             return proposal
                 .changes
                 .iter()
@@ -229,6 +230,7 @@ impl Running {
                     let mut subject = preview(change, &tool.name, &job.call.id);
                     if let Some(metadata) = subject.get_mut("metadata").and_then(Value::as_object_mut) {
                         metadata.extend(extra.clone());
+                        metadata.extend(checks.next().map(|it| (CHECKED.to_owned(), it)));
                         if count > 1 {
                             metadata.insert("together".into(), json!({ "at": at + 1, "of": count }));
                         }
@@ -709,6 +711,20 @@ fn purpose(job: &Job, memory: &Memory) -> String {
 
 fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
     ClarificationResponse::new(document.clone(), outcome, Vec::new())
+}
+
+/// The report on a proposal, for each of its changes; empty if there is none.
+fn checks(job: &Job, changes: &[Change]) -> Vec<Value> {
+    let Preview::Done(ProposalReport {
+        checked: Some(checked), ..
+    }) = &job.prepared.preview
+    else {
+        return Vec::new();
+    };
+    let files = changes
+        .iter()
+        .map(|it| it.to.as_ref().unwrap_or(&it.file).shown.as_str());
+    shared(checked.clone(), &files.collect::<Vec<_>>())
 }
 
 /// A change as a document without id and sequence. Several places become one, from the first to the last, so that the

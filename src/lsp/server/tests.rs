@@ -710,3 +710,77 @@ async fn a_server_that_was_silent_for_long_is_not_waited_for_as_long_again() {
     assert_eq!(wait().await, 30);
     assert_eq!(wait().await, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_proposal_is_laid_over_and_taken_back_and_no_other_look_sees_it() {
+    let server = start(|mut fake| async move {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        let mut texts: BTreeMap<String, String> = BTreeMap::new();
+        let short = |it: &Value| {
+            it.as_str()
+                .and_then(|it| it.rsplit('/').next())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        while let Some(message) = fake.next().await {
+            let about = &message["params"]["textDocument"];
+            let file = short(&about["uri"]);
+            match message["method"].as_str() {
+                Some("textDocument/didOpen") => {
+                    texts.insert(file, about["text"].as_str().expect("a text").to_owned());
+                }
+                Some("textDocument/didChange") => {
+                    let text = &message["params"]["contentChanges"][0]["text"];
+                    texts.insert(file, text.as_str().expect("a text").to_owned());
+                }
+                Some("textDocument/didClose") => drop(texts.remove(&file)),
+                // What it says of a file is all that it knows.
+                Some("textDocument/diagnostic") => {
+                    let all: Vec<String> = texts.iter().map(|it| format!("{}={}", it.0, it.1)).collect();
+                    let report = json!({ "kind": "full", "items": [problem(&all.join(" "))] });
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    fake.answer(&message, report).await;
+                }
+                _ => {}
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let top = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| top.path().join(name);
+    for (name, text) in [("a", "old"), ("b", "uses a"), ("c", "held")] {
+        std::fs::write(file(name), text).expect("written");
+    }
+    // `c` was changed by an earlier call of the step, of which the server was not told.
+    let texts = [(file("c"), "held".to_owned())];
+    server.look(&texts, &[], &BTreeSet::new(), time()).await;
+    std::fs::write(file("c"), "made").expect("written");
+    let overlay = Overlay {
+        proposed: [("a", "new"), ("n", "created"), ("c", "made")]
+            .map(|(name, text)| (file(name), text.to_owned()))
+            .into(),
+        others: BTreeSet::from([file("b")]),
+        held: BTreeSet::from([file("c")]),
+    };
+    let texts = [(file("b"), "uses a".to_owned())];
+    let held = BTreeSet::from([file("c")]);
+    let ((before, after), beside) = tokio::join!(
+        server.preview(&overlay, (time(), time())),
+        server.look(&texts, &[], &held, time())
+    );
+    let said = |reports: &Reports, name: &str| {
+        let report = reports.get(&file(name)).cloned();
+        report.map(|it| it.expect("a report").remove(0).message)
+    };
+    let then = Some("a=new b=uses a c=made n=created".to_owned());
+    let now = Some("a=old b=uses a c=held".to_owned());
+    assert_eq!(said(&before, "b"), now);
+    assert_eq!((said(&before, "c"), said(&before, "n")), (now.clone(), None));
+    assert_eq!((said(&after, "a"), said(&after, "n")), (then.clone(), then.clone()));
+    assert_eq!(said(&after, "b"), then);
+    assert_eq!(
+        said(&beside, "b"),
+        now,
+        "it is looked at before or after, not meanwhile"
+    );
+}

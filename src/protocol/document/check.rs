@@ -62,6 +62,7 @@ static CHECK: Shape = Shape {
             Free,
             "problems that may be older than the change, at most 20",
         ),
+        ("olderCount", Count(0), Free, "number of all problems that may be older"),
         ("unchecked", List(&Text), Always, "why files were not looked at"),
     ],
 };
@@ -132,6 +133,7 @@ pub struct ChangeCheck<'a> {
     pub problems: Vec<Problem<'a>>,
     /// The first of those that may be older than the change.
     pub older_problems: Vec<Problem<'a>>,
+    pub older_count: u64,
     /// Why files were not looked at.
     pub unchecked: Vec<&'a str>,
 }
@@ -148,6 +150,8 @@ pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
         message: member::text(it, "message").unwrap_or_default(),
         source: member::text(it, "source").unwrap_or_default(),
     };
+    let older_problems: Vec<_> = objects("olderProblems").map(problem).collect();
+    let shown = older_problems.len() as u64;
     Some(ChangeCheck {
         is_pending: is_pending(metadata),
         is_checked: check.get("isChecked").and_then(Value::as_bool).unwrap_or_default(),
@@ -155,7 +159,8 @@ pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
         fixed_problems: member::count(check, "fixedProblems").unwrap_or_default(),
         open_problems: member::count(check, "openProblems").unwrap_or_default(),
         problems: objects("problems").map(problem).collect(),
-        older_problems: objects("olderProblems").map(problem).collect(),
+        older_problems,
+        older_count: member::count(check, "olderCount").unwrap_or_default().max(shown),
         unchecked: member::list(check, "unchecked")
             .iter()
             .filter_map(Value::as_str)

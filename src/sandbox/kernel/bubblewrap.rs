@@ -162,6 +162,7 @@ mod tests {
             read_only: vec![root.join("deep/.git"), root.join("gone")],
             hidden: vec![root.join(".env"), root.join("secret")],
             temporary: None,
+            over: None,
             network: false,
             git_write: false,
             limits: ResourceLimits::default(),

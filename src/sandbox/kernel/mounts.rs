@@ -63,6 +63,9 @@ pub fn build(policy: &Policy) -> Result<(), Failed> {
     };
     let plan = plan(policy)?;
     system::make_private().map_err(failed("separating the mounts"))?;
+    if let Some(over) = &policy.over {
+        lay_over(policy, over).map_err(failed("laying files over the workspace"))?;
+    }
     // What is to be written is taken before all becomes read-only, and before something covers it.
     let mut sources: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
     for (path, cover) in &plan {
@@ -102,6 +105,17 @@ pub fn build(policy: &Policy) -> Result<(), Failed> {
         }
     }
     processes(&masks, &telltales).map_err(failed("mounting /proc"))
+}
+
+/// Lays the files of an overlay over the workspace, and lets the temporary folder keep nothing.
+fn lay_over(policy: &Policy, over: &Path) -> io::Result<()> {
+    let files = system::overlay(&[&over.join("files"), &policy.workspace], None)?;
+    system::hang(&files, &policy.workspace)?;
+    let Some(temporary) = &policy.temporary else {
+        return Ok(());
+    };
+    let upper = (&*over.join("upper"), &*over.join("work"));
+    system::hang(&system::overlay(&[temporary], Some(upper))?, temporary)
 }
 
 fn is_detail(cover: &Cover) -> bool {
@@ -318,6 +332,7 @@ mod tests {
             read_only: paths(read_only),
             hidden: paths(hidden),
             temporary: None,
+            over: None,
             network: false,
             git_write: false,
             limits: ResourceLimits::default(),

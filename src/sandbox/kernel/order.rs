@@ -51,6 +51,7 @@ impl Order {
             read_only,
             hidden,
             temporary,
+            over,
             network,
             git_write,
             limits:
@@ -74,8 +75,10 @@ impl Order {
                 put(letter, path.as_os_str());
             }
         }
-        if let Some(path) = temporary {
-            put(b'm', path.as_os_str());
+        for (letter, path) in [(b'm', temporary), (b'o', over)] {
+            if let Some(path) = path {
+                put(letter, path.as_os_str());
+            }
         }
         for (letter, is_so) in [
             (b'n', *network),
@@ -137,6 +140,7 @@ impl Order {
                 read_only: Vec::new(),
                 hidden: Vec::new(),
                 temporary: None,
+                over: None,
                 network: false,
                 git_write: false,
                 limits: ResourceLimits::default(),
@@ -166,6 +170,7 @@ impl Order {
                 b'-' => policy.read_only.push(path()),
                 b'h' => policy.hidden.push(path()),
                 b'm' => policy.temporary = Some(path()),
+                b'o' => policy.over = Some(path()),
                 b'n' => policy.network = true,
                 b'g' => policy.git_write = true,
                 b'b' => policy.wraps = true,
@@ -272,6 +277,7 @@ mod tests {
                         writable,
                         read_only,
                         hidden,
+                        over: temporary.clone().filter(|_| joins),
                         temporary,
                         network,
                         git_write,

@@ -381,6 +381,7 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
             read_only: Vec::new(),
             hidden: Vec::new(),
             temporary: None,
+            over: None,
             network: false,
             git_write: false,
             limits: ResourceLimits::default(),

@@ -125,6 +125,7 @@ mod tests {
             read_only: paths(&["/w/.git", "/w/a/b/.vscode"]),
             hidden: paths(&["/Users/kim/.ssh", "/w/a/.env\") (allow default"]),
             temporary: Some("/private/tmp/x".into()),
+            over: None,
             network,
             git_write: false,
             limits: ResourceLimits::default(),

@@ -159,6 +159,24 @@ pub fn new_tree(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io:
     Ok(mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
+/// An overlay of folders that hangs nowhere yet, the first of `lower` on top. What is written goes to the first folder of `upper`, whose
+/// second one the kernel works in; without them nothing can be written. No path may hold a colon or a backslash.
+pub fn overlay(lower: &[&Path], upper: Option<(&Path, &Path)>) -> io::Result<OwnedFd> {
+    let context = mount::fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let lower: Vec<&std::ffi::OsStr> = lower.iter().map(|it| it.as_os_str()).collect();
+    mount::fsconfig_set_string(&context, c"lowerdir", lower.join(":".as_ref()))?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if let Some((upper, work)) = upper {
+        mount::fsconfig_set_string(&context, c"upperdir", upper)?;
+        mount::fsconfig_set_string(&context, c"workdir", work)?;
+        mount::fsconfig_set_flag(&context, c"userxattr")?;
+    } else {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    mount::fsconfig_create(&context)?;
+    Ok(mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
 /// Returns true if this process may administer the system (`CAP_SYS_ADMIN`).
 pub fn may_administer() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;

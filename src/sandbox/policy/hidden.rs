@@ -438,6 +438,20 @@ fn is_named(list: &Gitignore, parts: &[String], is_folder: bool) -> bool {
     })
 }
 
+/// Returns true for a relative path that ends like that of a secret in a home, such as a project's own `.npmrc` or
+/// `.aws/credentials`: it may be read, and is kept out of what is stored.
+pub fn is_named_like_at_home(path: &Path) -> bool {
+    static LIST: LazyLock<Gitignore> =
+        LazyLock::new(|| list(AT_HOME.lines()).build().unwrap_or_else(|_| Gitignore::empty()));
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if !bytes.starts_with(b".") && !bytes.windows(2).any(|it| it == b"/.") {
+        return false;
+    }
+    let parts = name::parts(path);
+    let mut begins = parts.iter().enumerate().filter(|it| it.1.starts_with('.'));
+    begins.any(|(at, _)| is_named(&LIST, parts.get(at..).unwrap_or_default(), false))
+}
+
 /// Returns true if ignore files between `base` and the path hide it.
 pub fn is_ignored(base: Option<PathBuf>, path: &Path, is_folder: bool) -> bool {
     IgnoreFiles::new(base, Scope::default()).hide_way(path, is_folder)
@@ -742,6 +756,29 @@ mod tests {
         let expected = names(NAMES_ANYWHERE).chain(names(NO_SECRETS)).count();
         assert_eq!(ANYWHERE.iter().count(), expected);
         assert_eq!(DOORS.len(), names(NAMES_OF_DOORS).count());
+    }
+
+    #[test]
+    fn a_secret_of_a_home_is_known_by_its_name_in_a_project_too() {
+        let is_secret = |it: &str| is_named_like_at_home(Path::new(it));
+        for secret in [
+            ".npmrc",
+            "packages/web/.npmrc",
+            ".aws/credentials",
+            "deploy/.kube/config",
+            ".Docker/config.json",
+        ] {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for plain in [
+            "src/main.rs",
+            "docker/config.json",
+            ".github/workflows/ci.yml",
+            ".gitignore",
+            "credentials.rs",
+        ] {
+            assert!(!is_secret(plain), "{plain}");
+        }
     }
 
     /// Names of folders and files that patterns below speak about.

@@ -70,6 +70,9 @@ pub struct Policy {
     pub hidden: Vec<PathBuf>,
     /// Folder mounted as `/tmp`. `None`: an empty one in memory.
     pub temporary: Option<PathBuf>,
+    /// Folder of an overlay: its `files` are laid over the workspace, and what is written into the temporary folder goes to its
+    /// `upper`. Only in the full tier, without bubblewrap.
+    pub over: Option<PathBuf>,
     pub network: bool,
     pub git_write: bool,
     pub limits: ResourceLimits,

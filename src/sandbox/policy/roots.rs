@@ -334,6 +334,7 @@ impl Ground {
             read_only: Vec::new(),
             hidden: look.elsewhere.clone(),
             temporary: temporary.map(Path::to_owned),
+            over: None,
             network: permissions.contains(&Permission::Network),
             git_write,
             limits: ResourceLimits::default(),

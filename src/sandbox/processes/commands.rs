@@ -32,6 +32,7 @@ use super::{
     attendant::{Attendant, Readers},
     launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
     output_capture::Printed,
+    overlay::Overlay,
     process_tree::{Family, Group, MARK},
     running::{Command, Running, Shown, lock},
     session::Session,
@@ -325,7 +326,35 @@ impl Commands {
 
     /// Begins a command; `output` is called with what it prints, as it comes. Must be called in a runtime.
     pub fn start(&self, spec: Spec, output: impl FnMut(&[u8]) + Send + 'static) -> Result<Running, NotStarted> {
-        self.start_with(spec, Vec::new(), output)
+        self.start_with(spec, (Vec::new(), None), output)
+    }
+
+    /// Texts that are laid over files of the workspace, for [`Self::start_over`]. Error: there can be no overlay here.
+    pub fn overlay(&self, files: &[(PathBuf, String)]) -> io::Result<Overlay> {
+        if Self::tier() != Tier::Full || kernel::wraps() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let session = self.session()?;
+        // What lies in the temporary folder would be a part of what it is laid over.
+        let beside = session
+            .temporary
+            .parent()
+            .filter(|_| session.logs.starts_with(&session.temporary));
+        let name = format!("sheaf-{}", uuid::Uuid::new_v4().simple());
+        Overlay::new(&self.ground.root, beside.unwrap_or(&session.logs).join(name), files)
+    }
+
+    /// The same for a command that only reads, and sees an overlay.
+    pub fn start_over(
+        &self,
+        spec: Spec,
+        overlay: &Overlay,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Running, NotStarted> {
+        if !spec.only_reads || held(Self::tier(), &spec.permissions) != Tier::Full {
+            return Err(io::Error::from(io::ErrorKind::Unsupported).into());
+        }
+        self.start_with(spec, (Vec::new(), Some(overlay)), output)
     }
 
     /// Begins programs beside each other in one sandbox, in place of the line of `spec`: setting one up for each would take much
@@ -340,13 +369,13 @@ impl Commands {
         if held(Self::tier(), &spec.permissions) == Tier::None {
             return Err(io::Error::from(io::ErrorKind::Unsupported).into());
         }
-        self.start_with(spec, lines, output)
+        self.start_with(spec, (lines, None), output)
     }
 
     fn start_with(
         &self,
         spec: Spec,
-        lines: Vec<BatchLine>,
+        (lines, overlay): (Vec<BatchLine>, Option<&Overlay>),
         output: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<Running, NotStarted> {
         if spec.line.len() > LONGEST_LINE {
@@ -399,6 +428,7 @@ impl Commands {
                 };
                 let (around, mut policy) = Around::held(&self.ground, &self.shared, &wish);
                 self.ground.grant(&spec.folders, &mut policy);
+                policy.over = overlay.map(|it| it.folder.clone());
                 let bash = shell.first().cloned().unwrap_or_default();
                 let programs: Vec<_> = lines.into_iter().map(|it| it.program(&bash, &mut policy)).collect();
                 // What only looks around reaches nothing that runs beside it.

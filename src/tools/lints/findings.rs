@@ -81,6 +81,12 @@ impl EarlierRun {
         self.found.keys().map(PathBuf::as_path)
     }
 
+    /// All its errors.
+    pub fn errors(&self) -> Vec<Diagnostic> {
+        let all = self.found.values().flatten();
+        all.filter(|it| it.severity == Severity::Error).cloned().collect()
+    }
+
     /// The problems of a file then; `None` if they are not known, or of another text than the file has now.
     pub fn of(&self, file: &Path) -> Option<&[Diagnostic]> {
         let began = self.began.filter(|_| !self.partial.contains(file))?;
@@ -108,10 +114,15 @@ impl Findings {
         said.began = Some(began);
         match job.reach {
             // It has looked at everything: what it does not say any more does not hold.
-            Reach::Whole | Reach::Own => said.found.clear(),
-            Reach::Named => said.found.retain(|(_, it)| !job.files.contains(&it.file)),
+            Reach::Whole | Reach::Own => {
+                said.found.clear();
+                said.partial.clear();
+            }
+            Reach::Named => {
+                said.found.retain(|(_, it)| !job.files.contains(&it.file));
+                said.partial.retain(|it| !job.files.contains(it));
+            }
         }
-        said.partial.retain(|it| !job.files.contains(it));
         said.partial
             .extend(found.iter().skip(MOST_KEPT).map(|it| it.file.clone()));
         for file in &job.files {
@@ -168,6 +179,11 @@ impl Findings {
     /// Returns true if the checker has run here before.
     pub fn knows(&self, job: &CheckJob) -> bool {
         self.lock().contains_key(&Checker::of(job))
+    }
+
+    /// Returns true if a run of the checker has ended here, well or not.
+    pub fn has_run(&self, job: &CheckJob) -> bool {
+        self.lock().get(&Checker::of(job)).is_some_and(|it| it.took.is_some())
     }
 
     /// Returns true if the checker is likely to answer `within` this time: it did the last time, or it has not run yet

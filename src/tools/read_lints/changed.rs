@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{check, dependents, is_installed};
+use super::{check, check_over, dependents, is_installed};
 use crate::{
     lsp::{Comparison, Edit, LATE, Unchecked, added},
     sandbox::{Commands, Tier},
@@ -114,6 +114,11 @@ impl KnownMistakes {
             }
         };
         futures::join!(serve, self.check(until, context, busy));
+        self.note_standing(context);
+    }
+
+    /// Takes what checkers have found since in the files as they are.
+    fn note_standing(&mut self, context: &Context) {
         for (file, known) in self.files.iter_mut().filter(|it| it.1.from.is_none()) {
             known.said.extend(context.findings.standing(file));
         }
@@ -220,6 +225,41 @@ struct CheckerReport {
     missed: Vec<(String, PathBuf)>,
 }
 
+impl CheckerReport {
+    /// Takes what a checker has found in the changed files, and in others if it looks at all.
+    fn take(
+        &mut self,
+        job: &CheckJob,
+        found: &[Diagnostic],
+        earlier: &EarlierRun,
+        known: &KnownMistakes,
+        allowed: Allowed<'_>,
+    ) {
+        for (file, before) in known.files.iter().filter(|it| job.files.contains(it.0)) {
+            let (is_made, before) = (before.is_made, before.said.get(&Checker::of(job)));
+            let own = found
+                .iter()
+                .filter(|it| it.file == *file && it.severity != Severity::Info);
+            let own: Vec<Diagnostic> = own.cloned().collect();
+            let own_all = own.clone();
+            let fixed = before.map_or(0, |it| added(&own, it.clone()).len());
+            let (new, doubtful) = match before {
+                Some(before) => (added(before, own), Vec::new()),
+                None if is_made => (own, Vec::new()),
+                None => (Vec::new(), own),
+            };
+            let file = file.clone();
+            self.found.entry(file.clone()).or_default().extend(own_all);
+            self.files.push((FileReport { file, new, doubtful }, fixed));
+        }
+        if job.reach == Reach::Whole {
+            let is_other = |it: &Path| !known.files.contains_key(it) && allowed(it);
+            let others = others(found, earlier, is_other, &mut self.found);
+            self.files.extend(others);
+        }
+    }
+}
+
 impl ChangeReport {
     fn file(&mut self, file: &Path) -> &mut FileReport {
         let at = self.files.iter().position(|it| it.file == file);
@@ -259,7 +299,8 @@ pub async fn look_at_changed(
         late.checked_sub(SPARE).unwrap_or(late),
         context
     ));
-    let (jobs, mut missed) = wanted(known, within, context);
+    let files = known.files.keys().filter(|it| it.is_file()).cloned().collect();
+    let (jobs, mut missed) = wanted(&files, within, context);
     let asked: BTreeSet<PathBuf> = jobs.iter().flat_map(|it| it.files.clone()).collect();
     let turn = if jobs.is_empty() { None } else { Turn::take(busy) };
     let may_check = turn.is_some();
@@ -318,18 +359,26 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// Returns true if the language server of a file does not report all that the compiler does.
+fn is_incomplete(file: &Path) -> bool {
+    INCOMPLETE.contains(&language_of(&file.to_string_lossy()))
+}
+
 /// Both reports as one.
 fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
     // A server and a checker often report one mistake of a place, in other words.
     let place = |it: &Diagnostic| (it.severity, it.line, it.column);
     let served = report.checked.clone();
+    let mut fixed_served = 0;
     for (file, found) in checkers.found {
         report.found.entry(file).or_default().extend(found);
     }
     for (FileReport { file, new, doubtful }, fixed) in checkers.files {
-        // Of a file that a server has looked at, it has counted what is gone.
+        // Of a file that a server has looked at, it has counted what is gone, as far as it reports it.
         if !served.contains(&file) {
             report.fixed += fixed;
+        } else if is_incomplete(&file) {
+            fixed_served += fixed;
         }
         report.checked.insert(file.clone());
         let same = report.file(&file);
@@ -347,9 +396,9 @@ fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
             }
         }
     }
+    report.fixed = report.fixed.max(fixed_served);
     // Where nothing looks at anything, that is no news.
     if !report.checked.is_empty() {
-        let is_incomplete = |it: &Path| INCOMPLETE.contains(&language_of(&it.to_string_lossy()));
         for (why, file) in checkers.missed {
             if (!report.checked.contains(&file) || is_incomplete(&file))
                 && !report.unchecked.values().any(|it| it.contains(&file))
@@ -366,6 +415,76 @@ fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
     report
 }
 
+/// The report of language servers and checkers about changes that are proposed and not made, each file with its new text; see
+/// [`LanguageServers::preview`](crate::lsp::LanguageServers::preview). Only the `allowed` files are looked at, and only checkers are
+/// asked that are likely to answer `until` then, while none is `busy`.
+pub async fn look_at_proposed(
+    mut proposed: Vec<(Edit, String)>,
+    until: Instant,
+    allowed: Allowed<'_>,
+    context: &Context,
+    busy: &AtomicBool,
+) -> ChangeReport {
+    proposed.retain(|it| allowed(&it.0.file));
+    let edits = proposed.iter().map(|it| it.0.clone()).collect();
+    let Some(mut known) = KnownMistakes::of(edits, allowed, context) else {
+        return ChangeReport::default();
+    };
+    let others = known.search(allowed, context);
+    let is_cut = known.is_cut;
+    let edits = known.edits.clone();
+    let is_served = |it: &&(Edit, String)| edits.iter().any(|edit| edit.file == it.0.file);
+    let served: Vec<_> = proposed.iter().filter(is_served).cloned().collect();
+    let servers = async {
+        if served.is_empty() {
+            return ChangeReport::default();
+        }
+        let asked = context.servers.preview(context.around(), served, others, until);
+        let comparison = asked.await.unwrap_or_default();
+        report(comparison, is_cut, edits.iter().map(|it| it.file.clone()))
+    };
+    let late = until.checked_sub(SPARE).unwrap_or(until);
+    let checkers = check_proposed(known, proposed, late, allowed, context, busy);
+    let (report, checkers) = futures::join!(servers, checkers);
+    joined(report, checkers)
+}
+
+/// What checkers say of files with proposed texts, which they see in an overlay.
+async fn check_proposed(
+    mut known: KnownMistakes,
+    proposed: Vec<(Edit, String)>,
+    until: Instant,
+    allowed: Allowed<'_>,
+    context: &Context,
+    busy: &AtomicBool,
+) -> CheckerReport {
+    let mut report = CheckerReport::default();
+    if Commands::tier() == Tier::None {
+        return report;
+    }
+    known.check(until, context, busy).await;
+    known.note_standing(context);
+    let is_deleted = |it: &Path| proposed.iter().any(|(edit, _)| edit.is_deleted && edit.file == it);
+    let files = known.files.keys().filter(|it| !is_deleted(it)).cloned().collect();
+    let within = until.saturating_duration_since(Instant::now());
+    let (jobs, missed) = wanted(&files, within, context);
+    report.missed = missed;
+    let Some(_turn) = Turn::take(busy) else { return report };
+    let texts: Vec<_> = proposed.iter().map(|it| (it.0.file.clone(), it.1.clone())).collect();
+    for job in jobs {
+        let earlier = context.findings.earlier(&job);
+        let found = tokio::time::timeout_at(until, check_over(&job, texts.clone(), context)).await;
+        match found.ok().flatten() {
+            Some(found) => report.take(&job, &found, &earlier, &known, allowed),
+            None => {
+                let why = format!("{} looks at it when it is written", job.name);
+                report.missed.extend(job.files.into_iter().map(|it| (why.clone(), it)));
+            }
+        }
+    }
+    report
+}
+
 async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant, context: &Context) -> ChangeReport {
     if known.edits.is_empty() {
         return ChangeReport::default();
@@ -377,6 +496,12 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
     let Some(comparison) = asked.await else {
         return ChangeReport::default();
     };
+    context.findings.take_all(&comparison.found, began);
+    report(comparison, known.is_cut, known.edits.iter().map(|it| it.file.clone()))
+}
+
+/// What the servers say of these files; `is_cut`: there may be more that depend on them than were looked at.
+fn report(comparison: Comparison, is_cut: bool, files: impl Iterator<Item = PathBuf>) -> ChangeReport {
     let Comparison {
         new,
         doubtful,
@@ -385,14 +510,12 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
         mut unchecked,
         found,
     } = comparison;
-    context.findings.take_all(&found, began);
     let mut all: BTreeMap<PathBuf, Vec<Diagnostic>> = BTreeMap::new();
     for (file, found) in found.into_values().flatten() {
         all.entry(file).or_default().extend(found);
     }
-    if known.is_cut {
+    if is_cut {
         let why = "more files may depend on these than were looked at";
-        let files = known.edits.iter().map(|it| it.file.clone());
         unchecked.insert(why.to_owned(), files.collect());
     }
     let mut report = ChangeReport {
@@ -412,17 +535,21 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
 }
 
 /// The checkers that are likely to answer `within` this time, and why files have none.
-fn wanted(known: &KnownMistakes, within: Duration, context: &Context) -> (Vec<CheckJob>, Vec<(String, PathBuf)>) {
-    let files = known.files.keys().filter(|it| it.is_file());
-    let files: BTreeSet<PathBuf> = files.cloned().collect();
+fn wanted(files: &BTreeSet<PathBuf>, within: Duration, context: &Context) -> (Vec<CheckJob>, Vec<(String, PathBuf)>) {
     let settings = &context.settings.lint;
-    let CheckPlan { jobs, absent, .. } = jobs(context.workspace.root(), &files, settings, &is_installed());
+    let CheckPlan { jobs, absent, .. } = jobs(context.workspace.root(), files, settings, &is_installed());
     let (jobs, slow): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|it| context.findings.is_quick(it, within));
     let why = |file: &PathBuf| {
         let slow = slow.iter().find(|it| it.files.contains(file));
         let absent = || absent.get(language_of(&file.to_string_lossy())).cloned();
-        slow.map(|it| format!("{} takes too long to be waited for", it.name))
-            .or_else(absent)
+        let not_asked = |it: &CheckJob| {
+            if context.findings.has_run(it) {
+                format!("{} takes too long to be waited for", it.name)
+            } else {
+                format!("{} has not run yet: read_lints runs it", it.name)
+            }
+        };
+        slow.map(not_asked).or_else(absent)
     };
     let missed = files.iter().filter_map(|it| Some((why(it)?, it.clone()))).collect();
     (jobs, missed)
@@ -443,29 +570,7 @@ async fn ask_checkers(
             report.missed.extend(job.files.into_iter().map(|it| (why.clone(), it)));
             continue;
         };
-        for (file, before) in known.files.iter().filter(|it| job.files.contains(it.0)) {
-            let (is_made, before) = (before.is_made, before.said.get(&Checker::of(&job)));
-            let own = found
-                .iter()
-                .filter(|it| it.file == *file && it.severity != Severity::Info);
-            let own: Vec<Diagnostic> = own.cloned().collect();
-            let own_all = own.clone();
-            let fixed = before.map_or(0, |it| added(&own, it.clone()).len());
-            let (new, doubtful) = match before {
-                Some(before) => (added(before, own), Vec::new()),
-                None if is_made => (own, Vec::new()),
-                None => (Vec::new(), own),
-            };
-            let file = file.clone();
-            report.found.entry(file.clone()).or_default().extend(own_all);
-            report.files.push((FileReport { file, new, doubtful }, fixed));
-        }
-        if job.reach == Reach::Whole {
-            let is_other = |it: &Path| !known.files.contains_key(it) && allowed(it);
-            report
-                .files
-                .extend(others(&found, &earlier, is_other, &mut report.found));
-        }
+        report.take(&job, &found, &earlier, known, allowed);
     }
     report
 }
@@ -486,10 +591,18 @@ fn others(
     if !earlier.has_run() {
         return reports;
     }
+    // A compiler that comes upon an error says nothing of what it would have come to later.
+    let then = earlier.errors();
+    let errors = found.iter().filter(|it| it.severity == Severity::Error);
+    let errors: Vec<Diagnostic> = errors.cloned().collect();
+    let has_new_errors = !added(&then, errors.clone()).is_empty();
+    let has_fewer_errors = !added(&errors, then).is_empty();
     for (file, own) in now {
         let known = earlier.of(file);
-        let fixed = known.map_or(0, |it| added(&own, it.to_vec()).len());
+        let gone = known.map_or(0, |it| added(&own, it.to_vec()).len());
+        let fixed = if has_new_errors { 0 } else { gone };
         let (new, doubtful) = match known {
+            Some(known) if has_fewer_errors => (Vec::new(), added(known, own.clone())),
             Some(known) => (added(known, own.clone()), Vec::new()),
             None => (Vec::new(), own.clone()),
         };
@@ -590,9 +703,9 @@ mod tests {
             at("lib.rs", "its own"),
         ];
         let is_wanted = |it: &Path| !it.ends_with("lib.rs") && !it.ends_with("hidden.rs");
-        let shown = |findings: &Findings| {
+        let shown = |now: &[Diagnostic], findings: &Findings| {
             let mut all = BTreeMap::new();
-            let reports = others(&now, &findings.earlier(&job), is_wanted, &mut all);
+            let reports = others(now, &findings.earlier(&job), is_wanted, &mut all);
             let told = |it: &[Diagnostic]| it.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join(", ");
             let name = |it: &Path| {
                 it.file_name()
@@ -611,12 +724,16 @@ mod tests {
         };
         let findings = Findings::default();
         assert_eq!(
-            shown(&findings),
+            shown(&now, &findings),
             Vec::<String>::new(),
             "it has not run before: all may be older"
         );
         let began = SystemTime::now() + Duration::from_secs(1);
-        findings.take(&job, began, &[at("main.rs", "old"), at("mended.rs", "gone")]);
+        let unused = Diagnostic {
+            severity: Severity::Warning,
+            ..at("mended.rs", "unused")
+        };
+        findings.take(&job, began, &[at("main.rs", "old"), unused.clone()]);
         // What was changed after that run is known by nobody.
         let late = std::fs::File::options()
             .append(true)
@@ -624,12 +741,21 @@ mod tests {
             .expect("it is ours");
         late.set_modified(began + Duration::from_secs(5)).expect("a time");
         assert_eq!(
-            shown(&findings),
+            shown(&now, &findings),
             [
                 "late.rs: new [] older [no total] fixed 0",
                 "main.rs: new [no total] older [] fixed 0",
-                "mended.rs: new [] older [] fixed 1",
-            ]
+            ],
+            "behind a new error the compiler may not have come to `unused`"
+        );
+        assert_eq!(
+            shown(&[at("main.rs", "old")], &findings),
+            ["mended.rs: new [] older [] fixed 1"]
+        );
+        assert_eq!(
+            shown(&[unused, at("main.rs", "moved")], &findings),
+            ["main.rs: new [] older [moved] fixed 0"],
+            "it may have hidden behind `old`, which is gone"
         );
     }
 

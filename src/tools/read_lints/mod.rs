@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-pub use changed::{ChangeReport, FileReport, KnownMistakes, look_at_changed};
+pub use changed::{ChangeReport, FileReport, KnownMistakes, look_at_changed, look_at_proposed};
 pub use dependents::{Dependents, dependents};
 
 use super::{
@@ -33,7 +33,7 @@ use super::{
 use crate::{
     os,
     protocol::CallSubject,
-    sandbox::{Bounds, Commands, Ended, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
+    sandbox::{Bounds, Commands, Ended, Foreground, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
     text::language::language_of,
 };
 
@@ -267,18 +267,35 @@ pub fn listed<I: IntoIterator<IntoIter: ExactSizeIterator>>(all: I, name: impl F
 
 /// Runs a checker and keeps what it says; with it, how it failed, if it did.
 async fn check(job: &CheckJob, context: &Context) -> Result<(Vec<Diagnostic>, Option<String>), Fault> {
-    let spec = Spec {
-        folders: Vec::new(),
-        line: job.line.clone(),
-        directory: job.directory.clone(),
-        permissions: Vec::new(),
-        only_reads: true,
-        limit: Some(context.settings.sandbox.command_limit),
-        variables: Vec::new(),
-    };
     let began = SystemTime::now();
     let workspace = Arc::clone(&context.workspace);
-    let foreground = workspace.begin(spec, |_| {}).await.map_err(run_terminal_cmd::fault)?;
+    let foreground = workspace
+        .begin(spec(job, context), |_| {})
+        .await
+        .map_err(run_terminal_cmd::fault)?;
+    let (said, failure) = said(job, foreground, context).await;
+    if failure.is_some() {
+        context.findings.failed(job, began);
+    } else {
+        context.findings.take(job, began, &said);
+    }
+    Ok((said, failure))
+}
+
+/// What a checker says of files with these texts in the place of those that they have. `None`: it cannot be shown them here, or did
+/// not work.
+async fn check_over(job: &CheckJob, files: Vec<(PathBuf, String)>, context: &Context) -> Option<Vec<Diagnostic>> {
+    let workspace = Arc::clone(&context.workspace);
+    let begun = workspace.begin_over(spec(job, context), files).await;
+    let (foreground, _overlay) = begun
+        .map_err(|error| tracing::debug!(%error, "a checker looks at no proposal"))
+        .ok()?;
+    let (said, failure) = said(job, foreground, context).await;
+    failure.is_none().then_some(said)
+}
+
+/// What a checker that runs says in the end, and why it did not work if so.
+async fn said(job: &CheckJob, foreground: Foreground, context: &Context) -> (Vec<Diagnostic>, Option<String>) {
     let ended = foreground.running().ended().await;
     let running = foreground.leave();
     let output = output(&running);
@@ -289,12 +306,23 @@ async fn check(job: &CheckJob, context: &Context) -> Result<(Vec<Diagnostic>, Op
     for it in &mut said {
         it.file = placed(&it.file, &job.directory, root);
     }
-    if has_failed {
-        context.findings.failed(job, began);
-    } else {
-        context.findings.take(job, began, &said);
+    // A program and its tests are two targets, and what is wrong with both is said twice.
+    let mut all = BTreeSet::new();
+    said.retain(|it| all.insert(it.clone()));
+    (said, failure)
+}
+
+/// The command of a checker.
+fn spec(job: &CheckJob, context: &Context) -> Spec {
+    Spec {
+        folders: Vec::new(),
+        line: job.line.clone(),
+        directory: job.directory.clone(),
+        permissions: Vec::new(),
+        only_reads: true,
+        limit: Some(context.settings.sandbox.command_limit),
+        variables: Vec::new(),
     }
-    Ok((said, failure))
 }
 
 /// Has checkers look again at `files` where these are new to them, beside the conversation and without a word: what they

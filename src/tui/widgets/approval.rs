@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    Leaf, RenderContext,
+    Leaf, RenderContext, check_rows,
     decision::{labelled, parts, reason, reason_rows},
     file_edit,
     form::{Form, Grant, Row, grants},
@@ -41,6 +41,9 @@ pub(super) fn leaf(
     let mut facts = Facts::default();
     let (state, role) = verdict(view, subject.as_ref(), document, form);
     facts.word(Weight::Heavy, state, role);
+    if let Some(subject) = subject.as_ref().filter(|_| view.outcome.is_none()) {
+        file_edit::check(subject, &mut facts);
+    }
     let title: Vec<Span> = [
         Span::new(planned.verb, Role::Dim),
         Span::new(planned.title, Role::Strong).bold(),
@@ -188,7 +191,7 @@ fn details(subject: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
                 )
             })
         }
-        View::FileEdit(it) => file_edit::body(&it, subject, look),
+        View::FileEdit(it) => [file_edit::body(&it, subject, look), check_rows(subject, look)].concat(),
         View::ToolCall(it) => {
             if let Some((_, why)) = wanted_mode(&it) {
                 return wrap(&[Span::new(visible(why), Role::Text)], look.width, &[], &[]);

@@ -372,7 +372,7 @@ fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, fac
 }
 
 /// The number of problems that the change has brought, or removed.
-fn check(document: &Document, facts: &mut Facts) {
+pub(super) fn check(document: &Document, facts: &mut Facts) {
     let Some(check) = change_check(&document.metadata).filter(|it| !it.is_pending) else {
         return;
     };
@@ -384,7 +384,7 @@ fn check(document: &Document, facts: &mut Facts) {
     let is_known = check.is_checked && check.unchecked.is_empty();
     let is_clean = is_known && check.open_problems == 0 && check.older_problems.is_empty();
     if !check.older_problems.is_empty() {
-        let text = signed("?", &t!("edit-older", count = check.older_problems.len()));
+        let text = signed("?", &t!("edit-older", count = check.older_count));
         facts.word(Weight::Heavy, text, Role::Waiting);
     }
     if check.open_problems > 0 {

@@ -310,3 +310,99 @@ async fn a_checker_that_takes_long_keeps_no_language_server_from_looking() {
     assert!(told[1].contains("New lint errors in `a.fake`"), "{told:#?}");
     stage.check("a slow checker").await;
 }
+
+#[tokio::test]
+async fn a_change_that_brings_errors_is_sent_back_before_anybody_is_asked_and_shown_if_it_is_meant() {
+    if !in_own_process("a_change_that_brings_errors_is_sent_back_before_anybody_is_asked_and_shown_if_it_is_meant") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    fs::write(root.join("b.fake"), "import a\n").expect("written");
+    let there = root.join("a.fake");
+    let script = Script::new(move |at, _| {
+        let arguments = json!({ "file_path": "a.fake", "contents": "broken\n" });
+        match at {
+            0 => ending(vec![call("w", "write", &arguments)], EndReason::ToolUse),
+            1 => {
+                assert!(!there.exists(), "nobody was asked");
+                ending(vec![call("v", "write", &arguments)], EndReason::ToolUse)
+            }
+            _ => ok(),
+        }
+    });
+    let mut settings = particular(&root, PATIENCE, COMPLAINS);
+    settings.approvals.run = "ask".to_owned();
+    settings.lsp.insert("fake".to_owned(), fake());
+    let mut stage = Stage::new(&root, &script, settings, built_in().clone());
+    stage.answer = Some("allow_once");
+    stage.say("write it", Mode::Agent);
+    stage.done(1).await;
+    let told = told(&script);
+    let found = "New lint errors in `a.fake`:\n1:1 error: it is broken (fake)\n\
+                 New lint errors in `b.fake`:\n1:1 error[7]: what it imports is broken";
+    assert!(
+        told[0].contains("EDIT_BRINGS_ERRORS") && told[0].contains(found),
+        "{told:#?}"
+    );
+    assert!(told[1].contains(found) && !told[1].contains("EDIT"), "{told:#?}");
+    assert_eq!(
+        fs::read_to_string(root.join("a.fake")).expect("it was made"),
+        "broken\n"
+    );
+    stage.check("previews").await;
+}
+
+#[tokio::test]
+async fn a_checker_sees_a_proposal_that_nobody_has_written() {
+    if !in_own_process("a_checker_sees_a_proposal_that_nobody_has_written") {
+        return;
+    }
+    if Commands::tier() != Tier::Full {
+        return crate::skipped("there is no full sandbox here, and without one no checker sees a proposal");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    fs::write(root.join("notes.md"), "old\n").expect("written");
+    let script = Script::new(|at, _| {
+        let write = |id: &str, contents: &str| {
+            let arguments = json!({ "file_path": "notes.md", "contents": contents });
+            ending(vec![call(id, "write", &arguments)], EndReason::ToolUse)
+        };
+        let read = json!({ "target_file": "notes.md" });
+        match at {
+            0 => ending(vec![call("r", "read_file", &read)], EndReason::ToolUse),
+            1 => ending(
+                vec![call("l", "read_lints", &json!({ "paths": ["notes.md"] }))],
+                EndReason::ToolUse,
+            ),
+            2 => write("a", "old\nbroken\n"),
+            3 => write("b", "old\nfine\n"),
+            _ => ok(),
+        }
+    });
+    // What it writes is gone for the next one.
+    let looks = "[ -e \"$TMPDIR\"/left ] && echo 'notes.md:1:1: error: left'; \
+                 grep -q broken notes.md && touch \"$TMPDIR\"/left; \
+                 awk '/broken/ {print \"notes.md:\" NR \":1: error: \" $0}' notes.md";
+    let mut settings = particular(&root, PATIENCE, looks);
+    settings.approvals.run = "ask".to_owned();
+    let mut stage = Stage::new(&root, &script, settings, built_in().clone());
+    stage.answer = Some("allow_once");
+    stage.say("write it", Mode::Agent);
+    stage.done(1).await;
+    let told = told(&script);
+    assert!(
+        told[2].contains("EDIT_BRINGS_ERRORS") && told[2].contains("notes.md`:\n2:1 error: broken (markdown)"),
+        "{told:#?}"
+    );
+    assert!(
+        told[3].contains("Changed `notes.md`") && !told[3].contains("lint"),
+        "{told:#?}"
+    );
+    assert_eq!(
+        fs::read_to_string(root.join("notes.md")).expect("it is there"),
+        "old\nfine\n"
+    );
+    stage.check("overlays").await;
+}

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{CheckReport, Effect, Fault, JobId, MadeChange, Memory, Phase, Running},
+    super::{CheckReport, Effect, Fault, JobId, MadeChange, Memory, Phase, Preview, Running},
     Job, OpenCall, Stage,
     documents::{Edit, command_metadata, edit_start, edits, failure, parts, shared, why_not},
 };
@@ -14,6 +14,7 @@ use crate::{
         Address, Applied, CommandState, Event, Kind, Operation,
         document::{CHECKED, unchecked},
     },
+    text::figure::count,
     tools::{Change, Outcome, Work, object},
 };
 
@@ -309,12 +310,38 @@ impl Running {
 
     /// Documents of changes that were not made, with the reason.
     fn show_unmade(&mut self, job: &Job, changes: &[Change], applied: &Applied, why: &Map<String, Value>) {
-        for change in changes {
-            for (start, content, mut end) in edits(change, &job.name(), &job.call.id, applied) {
-                end.extend(why.clone());
-                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
-            }
+        for (start, content, mut end) in unmade(job, changes, applied) {
+            end.extend(why.clone());
+            self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
         }
+    }
+
+    /// The change is not made, nor is the user asked about it: it would bring errors, and the model is to mend them.
+    pub fn send_back(&mut self, job: &mut Job) {
+        let Some(proposal) = job.prepared.proposal.take() else {
+            return;
+        };
+        let Preview::Done(report) = std::mem::take(&mut job.prepared.preview) else {
+            return;
+        };
+        let message = format!(
+            "not offered to you: it would bring {}",
+            count(report.errors, "error", "errors")
+        );
+        let why = failure(&Fault::new("EDIT_BRINGS_ERRORS", message));
+        let mut documents = unmade(job, &proposal.changes, &Applied::Failed);
+        if let Some((_, _, end)) = documents.last_mut() {
+            end.extend(report.checked.map(|it| (CHECKED.to_owned(), it)));
+        }
+        for (start, content, mut end) in documents {
+            end.extend(why.clone());
+            self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
+        }
+        let message = format!(
+            "the change was not made, because it would bring errors\n{}",
+            report.text
+        );
+        job.fail(Fault::new("EDIT_BRINGS_ERRORS", message).hint(SENT_BACK).text());
     }
 
     /// The user or a rule said no: the document of what was not done says so.
@@ -325,7 +352,16 @@ impl Running {
         match (work, proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
                 self.show_unmade(job, &proposal.changes, &Applied::Rejected, &why_not(job, fault));
-                job.fail(fault.text());
+                let mut text = fault.text();
+                if let Preview::Done(report) = &job.prepared.preview
+                    && !report.text.is_empty()
+                {
+                    text = format!(
+                        "{text}\n\nIt would have brought these, and the user has seen them:\n{}",
+                        report.text
+                    );
+                }
+                job.fail(text);
             }
             (Some(Work::Command { .. }), _) => {
                 self.show_unrun(job, CommandState::Rejected, why_not(job, fault));
@@ -390,6 +426,17 @@ impl Running {
         job.fail(text);
     }
 }
+
+/// The documents of changes that were not made.
+fn unmade(job: &Job, changes: &[Change], applied: &Applied) -> Vec<Edit> {
+    let all = changes.iter();
+    all.flat_map(|it| edits(it, &job.name(), &job.call.id, applied))
+        .collect()
+}
+
+/// The next step for a model whose change was sent back.
+const SENT_BACK: &str = "Make it without them. Where other changes belong to it, make all of them in one message. If the errors \
+                         cannot be avoided, make the same call again: the user then sees it with them.";
 
 /// As much of a command's output travels live; all of it is in its log.
 const LIVE_BYTES: usize = 1 << 20;

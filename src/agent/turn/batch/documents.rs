@@ -204,8 +204,8 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
     let Some(last) = files.len().checked_sub(1) else {
         return Vec::new();
     };
-    let list = |name: &str| checked[name].as_array().cloned().unwrap_or_default();
-    let (mut left, mut older) = (list("problems"), list("olderProblems"));
+    let list_of = |it: &Value, name: &str| it[name].as_array().cloned().unwrap_or_default();
+    let (mut left, mut older) = (list_of(&checked, "problems"), list_of(&checked, "olderProblems"));
     let mut count = checked["newProblems"].as_u64().unwrap_or_default();
     let is_clean = count == 0 && older.is_empty() && checked["openProblems"].as_u64().unwrap_or_default() == 0;
     let mut all = vec![Value::Null; files.len()];
@@ -222,6 +222,7 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
         if let Some(own) = own.as_object_mut() {
             own.remove("openProblems");
             own.remove("olderProblems");
+            own.remove("olderCount");
         }
         own["newProblems"] = problems.len().into();
         if problems.is_empty() && own_older.is_empty() && !is_clean {
@@ -231,6 +232,7 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
         }
         own["problems"] = problems.into();
         if !own_older.is_empty() {
+            own["olderCount"] = own_older.len().into();
             own["olderProblems"] = own_older.into();
         }
         if let Some(it) = all.get_mut(at) {
@@ -240,6 +242,10 @@ pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
     let mut whole = checked;
     whole["newProblems"] = count.into();
     whole["problems"] = left.into();
+    let moved = list_of(&whole, "olderProblems").len().saturating_sub(older.len());
+    if let Some(count) = whole["olderCount"].as_u64() {
+        whole["olderCount"] = count.saturating_sub(moved as u64).into();
+    }
     if whole.get("olderProblems").is_some() {
         whole["olderProblems"] = older.into();
     }

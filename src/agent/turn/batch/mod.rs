@@ -13,10 +13,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-pub use self::documents::{before, edits, gist};
+pub use self::documents::{before, edits, gist, shared};
 use self::documents::{command_metadata, plain};
 pub use self::hunk_choice::choices;
-use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
+use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Preview, ProposalReport, Running, guard::Advice};
 use crate::{
     agent::{
         approval,
@@ -27,6 +27,9 @@ use crate::{
     protocol::{DocumentId, FinishReason, HunkAnswer, Kind, NotOffered, Outcome as Dealt, Status, sentence},
     tools::{Access, Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked, run_terminal_cmd},
 };
+
+/// Changes in a row that are sent back to the model because of the errors that they would bring.
+const MOST_SENT_BACK: usize = 3;
 
 /// The calls of one message, in their order.
 #[derive(Debug)]
@@ -444,6 +447,30 @@ impl Running {
                     job.arguments = arguments;
                 }
                 job.prepared = prepared;
+                job.stage = Stage::Prepared;
+            }
+        });
+    }
+
+    /// Takes the report on a proposal, and asks the user, unless it would bring errors that the model may mend first: those of its
+    /// last change of a message, which it does not repeat as it is.
+    pub(super) fn previewed(&mut self, id: JobId, report: ProposalReport, memory: &mut Memory) {
+        let Some(batch) = self.take_batch() else { return };
+        let changes = |it: &Job| it.tool.as_ref().is_some_and(|it| matches!(it.work, Work::Change(_)));
+        let is_last = !batch.jobs.iter().any(|it| it.stage == Stage::Waiting && changes(it));
+        self.phase = Phase::Jobs(batch);
+        self.with_job(id, Stage::Preparing, memory, |running, job, _| {
+            let sent_back = &mut running.calls.sent_back;
+            let same = |it: &Call| it.name == job.call.name && it.arguments == job.call.arguments;
+            let is_sent_back =
+                is_last && report.errors > 0 && sent_back.len() < MOST_SENT_BACK && !sent_back.iter().any(same);
+            if is_sent_back {
+                sent_back.push(job.call.clone());
+            }
+            job.prepared.preview = Preview::Done(report);
+            if is_sent_back {
+                running.send_back(job);
+            } else {
                 job.stage = Stage::Prepared;
             }
         });

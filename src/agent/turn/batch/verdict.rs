@@ -1,7 +1,7 @@
 //! What is judged of a call before it runs, and again when rules have come.
 
 use super::{
-    super::{Fault, Memory, Phase, Prepared, Purpose, Running},
+    super::{Effect, Fault, Memory, Phase, Prepared, Preview, Purpose, Running},
     Job, Stage,
 };
 use crate::{
@@ -73,7 +73,16 @@ impl Running {
                 let fault = Fault::new("TOOL_REJECTED", reason);
                 self.reject(job, &fault);
             }
+            Verdict::Ask(_) if job.prepared.preview == Preview::Wanted => {
+                job.stage = Stage::Preparing;
+                let proposal = job.prepared.proposal.as_ref();
+                self.output.effects.push(Effect::Preview {
+                    job: job.id,
+                    changes: proposal.map(|it| it.changes.clone()).unwrap_or_default(),
+                });
+            }
             Verdict::Ask(question) => {
+                self.calls.sent_back.clear();
                 job.stage = Stage::Asking;
                 job.was_asked = true;
                 self.ask_approval(job, &tool, &question, memory);

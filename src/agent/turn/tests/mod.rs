@@ -21,6 +21,7 @@ mod answer;
 mod calls;
 mod hooks;
 mod limits;
+mod previews;
 mod properties;
 mod questions;
 mod room;
@@ -193,6 +194,7 @@ fn show(effects: &[Effect]) -> String {
             }
             Effect::Prepare { job, tool, .. } => write!(line, "prepare {} {}", job.0, tool.name),
             Effect::Run { job, tool, .. } => write!(line, "run {} {}", job.0, tool.name),
+            Effect::Preview { job, .. } => write!(line, "preview {}", job.0),
             Effect::Make { job, .. } => write!(line, "make {}", job.0),
             Effect::Check(jobs) => write!(line, "check {:?}", jobs.iter().map(|it| it.0).collect::<Vec<_>>()),
             Effect::StopJobs => write!(line, "stop jobs"),
@@ -311,6 +313,7 @@ fn touching(job: u64, accesses: Vec<Access>) -> Input {
         result: Ok(Prepared {
             accesses,
             proposal: None,
+            preview: Preview::default(),
             tier: Tier::Partial,
             gaps: String::new(),
             limit_reached: None,
@@ -371,6 +374,7 @@ fn proposing(job: u64) -> Input {
         result: Ok(Prepared {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
+            preview: Preview::default(),
             tier: Tier::Partial,
             gaps: String::new(),
             limit_reached: None,

@@ -148,6 +148,10 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                     }
                     _ => open.push(fails(FailureKind::Unreachable)),
                 },
+                Effect::Preview { job, .. } => open.push(Input::Previewed {
+                    job: *job,
+                    report: ProposalReport::default(),
+                }),
                 Effect::Check(_) => open.push(Input::Checked {
                     report: CheckReport {
                         text: "New lint errors".to_owned(),

@@ -83,6 +83,7 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
             result: Ok(Prepared {
                 accesses,
                 proposal: None,
+                preview: Preview::default(),
                 tier: Tier::Full,
                 limit_reached: None,
                 gaps: String::new(),
@@ -433,6 +434,7 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
         result: Ok(Prepared {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
+            preview: Preview::default(),
             tier: Tier::Partial,
             gaps: String::new(),
             limit_reached: None,
@@ -580,6 +582,7 @@ fn three_files() -> Talk {
         result: Ok(Prepared {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
+            preview: Preview::default(),
             tier: Tier::Partial,
             gaps: String::new(),
             limit_reached: None,

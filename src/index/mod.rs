@@ -535,17 +535,20 @@ fn is_text(bytes: &[u8]) -> bool {
 /// Tests, examples of data, documentation and the settings of tools, by their path.
 fn is_aside(shown: &str) -> bool {
     const FOLDERS: WordList = WordList(
-        "test tests __tests__ spec specs testing testdata fixtures __fixtures__ snapshots __snapshots__ mocks
-         __mocks__ doc docs documentation bench benches examples",
+        "test tests spec specs testing testdata fixtures snapshots mocks e2e doc docs documentation bench benches
+         benchmark benchmarks example examples sample samples",
     );
     const ENDINGS: WordList = WordList(
-        "md mdx rst adoc txt snap lock csv svg toml ini cfg conf yml yaml json jsonc xml properties tmpl zsh fish",
+        "md mdx rst adoc txt snap lock csv svg toml ini cfg conf yml yaml json jsonc xml properties tmpl zsh fish css
+         less scss",
     );
     let lower = shown.to_lowercase();
     let mut parts: Vec<_> = lower.split('/').collect();
     let name = parts.pop().unwrap_or_default();
     // `.github/workflows`, `.eslintrc`.
-    if parts.iter().any(|it| FOLDERS.contains(it)) || lower.starts_with('.') || lower.contains("/.") {
+    // `__tests__`, `test_site`, `runtime-tests`.
+    let mut words = parts.iter().flat_map(|it| it.split(['_', '-', '.']));
+    if words.any(|it| FOLDERS.contains(it)) || lower.starts_with('.') || lower.contains("/.") {
         return true;
     }
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -561,7 +564,7 @@ fn is_aside(shown: &str) -> bool {
 fn is_about_asides(question: &str) -> bool {
     const WORDS: WordList = WordList(
         "test tests tested testing spec specs fixture fixtures snapshot snapshots mock mocks benchmark benchmarks
-         bench example examples doc docs documentation documented readme changelog guide tutorial workflow workflows ci pipeline
+         bench example examples sample samples css style styles stylesheet doc docs documentation documented readme changelog guide tutorial workflow workflows ci pipeline
          dependency dependencies",
     );
     let lower = question.to_lowercase();
@@ -719,6 +722,9 @@ mod tests {
             ("pkg/cart_test.go", true),
             ("web/cart.spec.ts", true),
             ("test_cart.py", true),
+            ("test_site/cart.py", true),
+            ("src/runtime-tests/cart.ts", true),
+            ("src/contests/cart.ts", false),
             ("README.md", true),
             ("CHANGELOG", true),
             (".github/workflows/ci.yml", true),

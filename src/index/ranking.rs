@@ -7,6 +7,13 @@ use super::{File, Hit, Survey, TextHash, is_about_asides, word};
 /// Factor on the score of tests and documentation, unless the question mentions them.
 const ASIDE: f64 = 0.6;
 
+/// The constants of BM25: how soon a word that comes again counts no more, and how much a long text has to hold more of them.
+const SATURATION: f64 = 1.2;
+const LENGTH: f64 = 0.75;
+
+/// The share of a file's score in that of its chunks.
+const WHOLE: f64 = 0.5;
+
 /// Chunks of one file in an answer: what else there is should be seen too.
 const MOST_PER_FILE: usize = 3;
 
@@ -39,11 +46,98 @@ pub struct RankedBy {
     pub meaning: Vec<Candidate>,
 }
 
+/// The measure of BM25 for texts of a kind.
+struct Scale {
+    /// Of each word of the question.
+    weights: Vec<f64>,
+    /// The number of words of a text.
+    average: f64,
+    /// The score that no text exceeds.
+    best: f64,
+}
+
+impl Scale {
+    /// For `total` texts with `length` words in all, of which so many are `holding` each word of the question.
+    fn of(holding: &[usize], total: usize, length: u64) -> Self {
+        let weight = |it: &usize| (1.0 + (total as f64 - *it as f64 + 0.5) / (*it as f64 + 0.5)).ln();
+        let weights: Vec<f64> = holding.iter().map(weight).collect();
+        Self {
+            best: weights.iter().map(|it| it * (SATURATION + 1.0)).sum(),
+            average: length as f64 / total as f64,
+            weights,
+        }
+    }
+
+    /// The score of a text of this length in which the words occur so often, from nought to one.
+    fn score(&self, counts: impl Iterator<Item = u32>, length: u64) -> f64 {
+        let spread = SATURATION * (1.0 - LENGTH + LENGTH * length as f64 / self.average);
+        let parts = self.weights.iter().zip(counts).map(|(weight, count)| {
+            let count = f64::from(count);
+            weight * count * (SATURATION + 1.0) / (count + spread)
+        });
+        parts.sum::<f64>() / self.best
+    }
+}
+
+/// A file with the words of the question.
+struct Whole {
+    file: usize,
+    counts: Vec<u32>,
+    length: u64,
+}
+
+impl Whole {
+    fn of(file: usize, in_path: &[u8]) -> Self {
+        Self {
+            file,
+            counts: in_path.iter().map(|it| u32::from(*it)).collect(),
+            length: 0,
+        }
+    }
+
+    /// Adds a chunk, whose counts hold those of the path.
+    fn add(&mut self, counts: &[u8], in_path: &[u8]) {
+        for ((all, count), path) in self.counts.iter_mut().zip(counts).zip(in_path) {
+            *all += u32::from(count.saturating_sub(*path));
+        }
+    }
+}
+
+/// All files, and of those that hold a word of the question how often they do.
+#[derive(Default)]
+struct Wholes {
+    found: Vec<Whole>,
+    total: usize,
+    length: u64,
+}
+
+impl Wholes {
+    fn add(&mut self, whole: Whole) {
+        self.total += 1;
+        self.length += whole.length;
+        if whole.counts.iter().any(|it| *it > 0) {
+            self.found.push(whole);
+        }
+    }
+
+    /// The scores of the files.
+    fn scores(self, words: usize) -> HashMap<usize, f64> {
+        let mut holding = vec![0; words];
+        for whole in &self.found {
+            for (holding, count) in holding.iter_mut().zip(&whole.counts) {
+                *holding += usize::from(*count > 0);
+            }
+        }
+        let scale = Scale::of(&holding, self.total, self.length);
+        let score = |it: Whole| (it.file, scale.score(it.counts.into_iter(), it.length));
+        self.found.into_iter().map(score).collect()
+    }
+}
+
 impl Survey<'_> {
-    /// The chunks that share words with `question`, best first and at most a thousand: BM25.
+    /// The chunks that share words with `question`, best first and at most a thousand: BM25 of the chunk, and half as much of its file,
+    /// so that a rare word by the way does not win over a file that is about the question.
     pub fn by_words(&self, question: &str) -> Vec<Candidate> {
-        const SATURATION: f64 = 1.2;
-        const LENGTH: f64 = 0.75;
         let asked = word::asked(question);
         if asked.is_empty() {
             return Vec::new();
@@ -53,14 +147,17 @@ impl Survey<'_> {
         let mut holding = vec![0_usize; asked.len()];
         // The counts of all chunks that were found stand in one list.
         let (mut found, mut counts) = (Vec::new(), Vec::new());
+        let mut wholes = Wholes::default();
         for (file, entry) in self.entries.iter().enumerate() {
             let shown = self.files.get(file).map(|it: &File| it.shown.to_lowercase());
             let path = shown.unwrap_or_default();
             let is_inside = |it: &word::AskedWord| it.stem.len() >= SHORTEST_INSIDE && path.contains(&it.stem);
             let in_path: Vec<u8> = asked.iter().map(|it| IN_PATH * u8::from(is_inside(it))).collect();
+            let mut whole = Whole::of(file, &in_path);
             for chunk in entry.iter().flat_map(|it| it.parts.chunks.iter()) {
                 total += 1;
                 length += u64::from(chunk.words.length);
+                whole.length += u64::from(chunk.words.length);
                 let words = asked.iter().zip(&in_path);
                 let start = counts.len();
                 counts.extend(words.map(|(it, more)| chunk.words.count(it.hash).saturating_add(*more)));
@@ -72,32 +169,27 @@ impl Survey<'_> {
                 for (holding, count) in holding.iter_mut().zip(own) {
                     *holding += usize::from(*count > 0);
                 }
+                whole.add(own, &in_path);
                 let is_aside = chunk.is_aside || entry.as_ref().is_some_and(|it| it.is_aside);
                 found.push((file, chunk, is_aside));
             }
+            wholes.add(whole);
         }
         if found.is_empty() {
             return Vec::new();
         }
-        let average = length as f64 / total as f64;
-        let weights: Vec<f64> = holding
-            .iter()
-            .map(|it| (1.0 + (total as f64 - *it as f64 + 0.5) / (*it as f64 + 0.5)).ln())
-            .collect();
-        let best: f64 = weights.iter().map(|it| it * (SATURATION + 1.0)).sum();
+        let scale = Scale::of(&holding, total, length);
+        let of_files = wholes.scores(asked.len());
         let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
         let counted = found.into_iter().zip(counts.chunks_exact(asked.len()));
         let candidates = counted.map(|((file, chunk, is_aside), counts)| {
-            let spread = SATURATION * (1.0 - LENGTH + LENGTH * f64::from(chunk.words.length) / average);
-            let parts = weights.iter().zip(counts).map(|(weight, count)| {
-                let count = f64::from(*count);
-                weight * count * (SATURATION + 1.0) / (count + spread)
-            });
+            let own = scale.score(counts.iter().map(|it| u32::from(*it)), chunk.words.length.into());
+            let score = (own + WHOLE * of_files.get(&file).copied().unwrap_or_default()) / (1.0 + WHOLE);
             Candidate {
                 hit: Hit {
                     file,
                     lines: chunk.first as usize..=chunk.last as usize,
-                    score: parts.sum::<f64>() / best * if is_aside { aside } else { 1.0 },
+                    score: score * if is_aside { aside } else { 1.0 },
                 },
                 hash: chunk.hash,
             }

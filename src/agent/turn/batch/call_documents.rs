@@ -325,7 +325,7 @@ impl Running {
             return;
         };
         let message = format!(
-            "not offered to you: it would bring {}",
+            "sent back to the model: it would bring {}",
             count(report.errors, "error", "errors")
         );
         let why = failure(&Fault::new("EDIT_BRINGS_ERRORS", message));

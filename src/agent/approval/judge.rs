@@ -30,7 +30,10 @@ use super::{
 use crate::{
     protocol::{Mode, Permission, sentence},
     sandbox::{Located, LookLimit, Place, Tier},
-    shell::{CommandLine, Doubt, Redirect, SimpleCommand, programs},
+    shell::{
+        CommandLine, Doubt, Redirect, SimpleCommand,
+        programs::{self, Others, Reach},
+    },
     tools::{Access, Class},
 };
 
@@ -530,20 +533,12 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     let line = CommandLine::read(text);
     let has_all = permissions.contains(&Permission::All) || facts.tier == Tier::None;
     let has_network = has_all || permissions.contains(&Permission::Network);
-    let mut named = programs::hosts(text, &line.commands);
-    named.extend(
-        facts
-            .remotes
-            .iter()
-            .filter(|it| !named.contains(it))
-            .cloned()
-            .collect::<Vec<_>>(),
-    );
+    let reach = Reach::of(text, &line, facts.remotes);
     let places = Places::of(&line, directory);
 
     let catches = |rule: &&Rule| {
         shell(rule).is_some_and(|shell| line.commands.iter().any(|it| shell.catches(it)))
-            || hosts(rule).is_some_and(|hosts| has_network && named.iter().any(|it| hosts.hold(it)))
+            || hosts(rule).is_some_and(|hosts| has_network && reach.named().any(|it| hosts.hold(it)))
             || writes(rule).is_some_and(|files| places.all.iter().any(|it| files.touch(it)))
             || deletes(rule).is_some_and(|files| places.removed.iter().any(|it| files.touch(it)))
     };
@@ -552,15 +547,12 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     }
     let mut question = Question {
         reaches: if has_network {
-            let is_known = |it: &SimpleCommand| programs::names_all_hosts(it, !facts.remotes.is_empty());
-            // Such doubts are about one command, which is looked at below.
-            let is_read = line
-                .doubts
-                .iter()
-                .all(|it| matches!(it, Doubt::Wrapper | Doubt::Option));
-            let is_all = !named.is_empty() && is_read && line.commands.iter().all(is_known);
-            let any = (!is_all).then(|| sentence::ANY_HOST.text().to_owned());
-            named.iter().cloned().chain(any).collect()
+            if reach.others == Others::None && !reach.hosts.is_empty() {
+                reach.hosts.clone()
+            } else {
+                let any = sentence::ANY_HOST.text().to_owned();
+                reach.named().cloned().chain([any]).collect()
+            }
         } else {
             Vec::new()
         },
@@ -575,6 +567,13 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     let is_about_changes = |it: &Rule| writes(it).or(deletes(it)).is_some();
     if places.is_lost && deny.iter().chain(asks).any(is_about_changes) {
         "it writes in a folder that is not known beforehand, so rules that forbid or ask cannot be applied"
+            .clone_into(&mut question.why);
+        question.is_wanted = true;
+        return Verdict::Ask(question);
+    }
+    let is_unread = has_network && reach.others == Others::Unread;
+    if is_unread && deny.iter().chain(asks).any(|it| hosts(it).is_some()) {
+        "it is not certain which servers its words name, so rules that forbid or ask cannot be applied"
             .clone_into(&mut question.why);
         question.is_wanted = true;
         return Verdict::Ask(question);

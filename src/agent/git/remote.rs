@@ -13,7 +13,7 @@ pub async fn hosts(folder: &Path, line: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for remote in git_remotes(&CommandLine::read(line)) {
         let found = match remote {
-            GitRemote::Host(host) => Some(host),
+            GitRemote::Cloned(url) => cloned(folder, &url).await,
             GitRemote::Named { name, is_push } => {
                 let name = match name {
                     Some(name) => name,
@@ -49,14 +49,28 @@ async fn usual(folder: &Path, is_push: bool) -> String {
     }
 }
 
-/// The server of a remote, with the addresses that the settings put in its place. `None`: there is none, or there are
-/// several.
+/// The server of an address or of a remote by its name, with the addresses that the settings put in its place. `None`: there is
+/// none, or there are several.
 async fn server(folder: &Path, name: &str, is_push: bool) -> Option<String> {
     let push: &[&str] = if is_push { &["--push"] } else { &[] };
-    let urls = output(folder, &[&["remote", "get-url", "--all"], push, &["--", name]].concat()).await?;
-    let mut hosts = urls.lines().map(host);
-    let first = hosts.next()??;
-    hosts.all(|it| it.as_ref() == Some(&first)).then_some(first)
+    // An address may be the name of a remote, too.
+    if let Some(urls) = output(folder, &[&["remote", "get-url", "--all"], push, &["--", name]].concat()).await {
+        let mut hosts = urls.lines().map(host);
+        let first = hosts.next()??;
+        return hosts.all(|it| it.as_ref() == Some(&first)).then_some(first);
+    }
+    // Git does not say which of these settings hold for an address.
+    let pushes = ["config", "--get-regexp", r"^url\..*\.pushinsteadof$"];
+    if is_push && output(folder, &pushes).await.is_some() {
+        return None;
+    }
+    host(&output(folder, &["ls-remote", "--get-url", "--", name]).await?)
+}
+
+/// The server of an address that is cloned: of the settings only those outside of repositories count.
+async fn cloned(folder: &Path, url: &str) -> Option<String> {
+    let nowhere = "--git-dir=/dev/null";
+    host(&output(folder, &[nowhere, "ls-remote", "--get-url", "--", url]).await?)
 }
 
 /// What git prints, without the last line break; `None` if it fails or prints nothing.
@@ -92,6 +106,13 @@ mod tests {
         git(at, &["config", "url.https://elsewhere.example/.insteadOf", "gh:"]);
         git(
             at,
+            &["config", "url.https://evil.example/.insteadOf", "https://docs.rs/"],
+        );
+        for (key, url) in [("url", "https://evil.example/x"), ("pushurl", "https://push.example/x")] {
+            git(at, &["config", &format!("remote.https://named.example/x.{key}"), url]);
+        }
+        git(
+            at,
             &["config", "remote.origin.pushurl", "ssh://git@push.example/shop.git"],
         );
         for (line, expected) in [
@@ -102,9 +123,36 @@ mod tests {
             ("git push disk", ""),
             ("git push nowhere", ""),
             ("git push fork && git push disk", ""),
+            ("git push /srv/shop.git", ""),
+            ("git push ./a:b", ""),
+            // An address goes where the settings send it, unless it is cloned.
+            ("git fetch https://a.example/x", "a.example"),
+            ("git push 'b.example:x@a.example' main", "b.example"),
+            ("git fetch gh:kim/shop", "elsewhere.example"),
+            ("git ls-remote https://docs.rs/x", "evil.example"),
+            ("git push https://docs.rs/x", "evil.example"),
+            ("git pull https://named.example/x", "evil.example"),
+            ("git push https://named.example/x", "push.example"),
+            ("git clone https://docs.rs/x y && cd y", "docs.rs"),
+            ("git clone gh:kim/shop", "gh"),
+            (
+                "git clone https://docs.rs/x && git fetch https://docs.rs/x",
+                "docs.rs evil.example",
+            ),
+            ("git clone ext::evil", ""),
         ] {
             assert_eq!(hosts(at, line).await.join(" "), expected, "{line}");
         }
+        git(
+            at,
+            &[
+                "config",
+                "url.https://evil.example/.pushInsteadOf",
+                "https://p.example/",
+            ],
+        );
+        assert_eq!(hosts(at, "git fetch https://p.example/x").await, ["p.example"]);
+        assert_eq!(hosts(at, "git push https://p.example/x").await, Vec::<String>::new());
         git(at, &["config", "branch.main.remote", "fork"]);
         assert_eq!(hosts(at, "git fetch").await, ["codeberg.org"]);
         git(at, &["config", "remote.pushDefault", "origin"]);

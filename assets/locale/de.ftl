@@ -36,6 +36,7 @@ composer-waiting = wartet auf dich
 composer-retry = neuer Versuch in { $time }
 composer-retrying = { $because } · { $attempt } von { $of }
 composer-connecting = verbinde mit { $peer }
+composer-asking-models = frage { $peer } nach seinen Modellen
 composer-first-word = warte auf das Modell
 composer-silent = seit { $time } keine Daten
 phase-thinking = denkt nach

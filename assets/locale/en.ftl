@@ -39,6 +39,7 @@ composer-waiting = waiting for you
 composer-retry = retrying in { $time }
 composer-retrying = { $because } · { $attempt } of { $of }
 composer-connecting = connecting to { $peer }
+composer-asking-models = asking { $peer } for its models
 composer-first-word = waiting for the model
 composer-silent = no data for { $time }
 phase-thinking = thinking

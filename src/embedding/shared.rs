@@ -1,7 +1,8 @@
 //! Vectors that people and machines share: a folder or an HTTP server with an object for each file's chunks.
 //!
-//! Only vectors leave this machine, and hashes of what they are of. An object is named by the model and the hashes of the file's
-//! chunks, so it never changes; what is read is checked for all of that, and for its own hash.
+//! Only vectors leave this machine, and hashes of what they are of. An object is named by the model, the number of dimensions and the
+//! hashes of the file's chunks, so it never changes; what is read is checked for all of that, and for its own hash. It is replaced
+//! only if all of it was read and this hash is wrong: what cannot be read may be sound, and others use it.
 
 use std::{
     collections::HashMap,
@@ -22,7 +23,7 @@ use super::{Vector, install::hexadecimal, wait::wait};
 use crate::{
     config::{Connection, Environment, KeySource, Secret},
     index::{IsOver, TextHash},
-    net::client::{Client, Request},
+    net::client::{self, Client, Request},
     os::file,
 };
 
@@ -62,9 +63,10 @@ pub struct SharedVectors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     There,
-    /// It is not there, or has vectors of other dimensions.
     Absent,
-    /// It is not what its name says, and is replaced.
+    /// Something else is there, which is sound or too long to be one of ours: it is left alone.
+    Foreign,
+    /// Its hash is not that of its bytes: it is replaced.
     Damaged,
 }
 
@@ -154,13 +156,14 @@ impl SharedVectors {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), why));
     }
 
-    /// The name of a file's object: model, then the hash of its chunks' hashes.
-    fn name(&self, chunks: &FileChunks) -> String {
+    /// The name of a file's object: model and dimensions, then the hash of its chunks' hashes.
+    fn name(&self, chunks: &FileChunks, dims: usize) -> String {
         let model = hexadecimal(self.model.as_bytes());
         let bytes: Vec<u8> = chunks.iter().flat_map(|it| it.0).collect();
         let hash = hexadecimal(&bytes);
         let part = |text: &str, length| text.get(..length).unwrap_or_default().to_owned();
-        format!("v1/{}/{}/{}.vec", part(&model, 16), part(&hash, 2), part(&hash, 40))
+        let model = part(&model, 16);
+        format!("v1/{model}-{dims}/{}/{}.vec", part(&hash, 2), part(&hash, 40))
     }
 
     /// The vectors of files, as far as they are there and have `dims` dimensions.
@@ -170,7 +173,7 @@ impl SharedVectors {
         }
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let named = files.iter().map(|it| Wanted {
-            name: self.name(it),
+            name: self.name(it, dims),
             chunks: it.clone(),
         });
         let wanted: Vec<Wanted> = named
@@ -183,14 +186,14 @@ impl SharedVectors {
                 .iter()
                 .map(|it| {
                     let path = folder.join(&it.name);
-                    let object = file::read(&path, longest(&self.model, it, dims)).ok();
-                    match object {
-                        Some(object) => looked_at(&object, &self.model, &it.chunks, dims),
-                        None if path.exists() => (Standing::Damaged, Vec::new()),
-                        None => (Standing::Absent, Vec::new()),
-                    }
+                    let object = file::read(&path, longest(&self.model, it, dims));
+                    Ok(match object {
+                        Ok(object) => Some(looked_at(&object, &self.model, &it.chunks, dims)),
+                        Err(file::Error::TooLarge { .. }) => Some((Standing::Foreign, Vec::new())),
+                        Err(error) if error.is_absent() => Some((Standing::Absent, Vec::new())),
+                        Err(error) => unread(&error),
+                    })
                 })
-                .map(Ok)
                 .collect(),
             SharedPlace::Server(server) => {
                 let (server, model) = (Arc::clone(server), self.model.clone());
@@ -210,7 +213,8 @@ impl SharedVectors {
         let mut vectors = Vec::new();
         for (name, found) in names.into_iter().zip(found) {
             match found {
-                Ok((standing, found)) => {
+                Ok(None) => {}
+                Ok(Some((standing, found))) => {
                     if standing == Standing::Damaged {
                         self.damaged.fetch_add(1, Ordering::Relaxed);
                     }
@@ -236,14 +240,15 @@ impl SharedVectors {
         if is_off || chunks.is_empty() || chunks.len() != vectors.len() {
             return;
         }
-        let name = self.name(chunks);
+        let name = self.name(chunks, vectors.first().map_or(0, |it| it.values.len()));
         let standing = self
             .seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&name)
             .copied();
-        let object = written(&self.model, chunks, vectors).filter(|_| standing != Some(Standing::There));
+        let is_taken = matches!(standing, Some(Standing::There | Standing::Foreign));
+        let object = written(&self.model, chunks, vectors).filter(|_| !is_taken);
         let Some(object) = object else {
             return;
         };
@@ -270,21 +275,30 @@ impl SharedVectors {
 
 /// An object and its vectors, if it is there and sound.
 type Looked = (Standing, Vec<(TextHash, Vector)>);
-/// The outcome of asking for an object, or why the server cannot be used.
-type Object = Result<Looked, String>;
+/// The outcome of asking for an object (`None`: it could not be read to its end), or why the server cannot be used.
+type Object = Result<Option<Looked>, String>;
 
 /// Reads an object that somebody has stored.
 fn looked_at(object: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Looked {
-    match read(object, model, chunks, dims) {
+    let Some(content) = sealed(object) else {
+        return (Standing::Damaged, Vec::new());
+    };
+    match vectors_of(content, model, chunks, dims) {
         Some(vectors) => (Standing::There, vectors),
-        None if has_other_dims(object, dims) => (Standing::Absent, Vec::new()),
-        None => (Standing::Damaged, Vec::new()),
+        None => (Standing::Foreign, Vec::new()),
     }
+}
+
+/// Notes an object that cannot be read, or not to its end. It is asked for again.
+fn unread(error: &dyn std::error::Error) -> Option<Looked> {
+    tracing::debug!(%error, "a shared object cannot be read");
+    None
 }
 
 /// Stores an object in a folder, unless it is there; `replaces`: what is there is damaged.
 fn stored(path: &Path, object: &[u8], replaces: bool) -> Result<(), String> {
-    if !replaces && path.exists() {
+    let is_there = || path.try_exists().map_err(|it| format!("{}: {it}", path.display()));
+    if !replaces && is_there()? {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
@@ -316,10 +330,13 @@ impl SharedServer {
         match response.status.as_u16() {
             200 => {
                 let most = longest(model, &wanted, dims) as usize;
-                let object = response.body.read(most).await.unwrap_or_default();
-                Ok(looked_at(&object, model, &wanted.chunks, dims))
+                Ok(match response.body.read(most).await {
+                    Ok(object) => Some(looked_at(&object, model, &wanted.chunks, dims)),
+                    Err(client::Error::TooLarge { .. }) => Some((Standing::Foreign, Vec::new())),
+                    Err(error) => unread(&error),
+                })
             }
-            404 | 410 => Ok((Standing::Absent, Vec::new())),
+            404 | 410 => Ok(Some((Standing::Absent, Vec::new()))),
             status => Err(format!("the server answered {status}")),
         }
     }
@@ -366,28 +383,14 @@ fn written(model: &str, chunks: &FileChunks, vectors: &[Vector]) -> Option<Vec<u
     Some(object)
 }
 
-/// Returns true for a sound object whose vectors have other dimensions.
-fn has_other_dims(object: &[u8], dims: usize) -> bool {
-    let Some((content, seal)) = object
-        .len()
-        .checked_sub(SEAL)
-        .and_then(|it| object.split_at_checked(it))
-    else {
-        return false;
-    };
-    let head = content
-        .strip_prefix(MAGIC)
-        .and_then(|it| it.split(|it| *it == b'\n').next());
-    let head = head.and_then(|it| serde_json::from_slice::<Head>(it).ok());
-    Sha256::digest(content).as_slice() == seal && head.is_some_and(|it| it.dims != dims)
+/// The part of an object before its seal. `None`: it is not that of a whole object.
+fn sealed(object: &[u8]) -> Option<&[u8]> {
+    let (content, seal) = object.split_at_checked(object.len().checked_sub(SEAL)?)?;
+    (Sha256::digest(content).as_slice() == seal).then_some(content)
 }
 
 /// The vectors of an object, if it is one of this model and of these chunks, with `dims` dimensions.
-fn read(object: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Option<Vec<(TextHash, Vector)>> {
-    let (content, seal) = object.split_at_checked(object.len().checked_sub(SEAL)?)?;
-    if Sha256::digest(content).as_slice() != seal {
-        return None;
-    }
+fn vectors_of(content: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Option<Vec<(TextHash, Vector)>> {
     let rest = content.strip_prefix(MAGIC)?;
     let end = rest.iter().position(|it| *it == b'\n')?;
     let head: Head = serde_json::from_slice(rest.get(..end)?).ok()?;
@@ -414,6 +417,11 @@ fn read(object: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::test_server;
+
+    fn read(object: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Option<Vec<(TextHash, Vector)>> {
+        vectors_of(sealed(object)?, model, chunks, dims)
+    }
 
     fn vector(at: u8) -> Vector {
         let exact: Vec<f32> = (0..16_u8).map(|it| f32::from(it ^ at) + 1.0).collect();
@@ -445,6 +453,156 @@ mod tests {
         forged.extend_from_slice(&Sha256::digest(&forged));
         let read = std::panic::catch_unwind(|| read(&forged, "m@1", &chunks, usize::MAX - 15));
         assert_eq!(read.expect("no panic"), None);
+    }
+
+    fn open(address: &str, model: &str) -> SharedVectors {
+        SharedVectors::new(address, &KeySource::None, &Environment::default(), model).expect("an address")
+    }
+
+    /// Vectors with `dims` dimensions.
+    fn vectors(chunks: &FileChunks, dims: usize) -> Vec<Vector> {
+        let exact = |at: usize| (0..dims).map(|it| (it ^ at) as f32 + 1.0).collect::<Vec<_>>();
+        (0..chunks.len())
+            .map(|it| Vector::of(&exact(it)).expect("a direction"))
+            .collect()
+    }
+
+    fn chunks() -> FileChunks {
+        (0..3).map(|it| TextHash([it; 16])).collect()
+    }
+
+    /// The number of vectors of a file that somebody who has just come gets, and of objects that are damaged.
+    fn got(address: &str, dims: usize) -> (usize, usize) {
+        let shared = open(address, "m@1");
+        let found = shared.get(&[chunks()], dims, &|| false);
+        (found.len(), shared.damaged())
+    }
+
+    /// The one object in a folder.
+    fn object(folder: &Path) -> PathBuf {
+        let mut path = folder.to_owned();
+        while path.is_dir() {
+            let mut entries = std::fs::read_dir(&path).expect("a folder").flatten();
+            path = entries.next().expect("an entry").path();
+            assert!(entries.next().is_none());
+        }
+        path
+    }
+
+    #[test]
+    fn a_damaged_object_is_replaced_and_is_whole_for_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = format!("file://{}", folder.path().display());
+        let (chunks, vectors) = (chunks(), vectors(&chunks(), 16));
+        open(&address, "m@1").put(&chunks, &vectors);
+        let path = object(folder.path());
+        let sound = std::fs::read(&path).expect("an object");
+        let mut turned = sound.clone();
+        turned[80] ^= 1;
+        for damaged in [turned, sound[..sound.len() - 1].to_vec(), Vec::new()] {
+            std::fs::write(&path, &damaged).expect("written");
+            // Who has not looked at it does not know, and leaves it.
+            open(&address, "m@1").put(&chunks, &vectors);
+            assert_eq!(std::fs::read(&path).expect("there"), damaged);
+            let own = open(&address, "m@1");
+            assert_eq!(own.get(std::slice::from_ref(&chunks), 16, &|| false), []);
+            assert_eq!(own.damaged(), 1);
+            own.put(&chunks, &vectors);
+            assert_eq!(std::fs::read(&path).expect("there"), sound);
+            assert_eq!(got(&address, 16), (3, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_sound_or_cannot_be_read_is_not_damaged_and_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = format!("file://{}", folder.path().display());
+        let (chunks, few, many) = (chunks(), vectors(&chunks(), 16), vectors(&chunks(), 64));
+        // Two who use a model with other dimensions do not meet.
+        open(&address, "m@1").put(&chunks, &many);
+        let own = open(&address, "m@1");
+        assert_eq!(own.get(std::slice::from_ref(&chunks), 16, &|| false), []);
+        assert_eq!(own.damaged(), 0);
+        own.put(&chunks, &few);
+        assert_eq!((got(&address, 16), got(&address, 64)), ((3, 0), (3, 0)));
+        // What stands under this name, and is left alone by one who has looked at it.
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = format!("file://{}", folder.path().display());
+        open(&address, "m@1").put(&chunks, &few);
+        let path = object(folder.path());
+        let others = [
+            written("m@1", &chunks, &many).expect("longer"),
+            written("m@1", &chunks, &vectors(&chunks, 8)).expect("shorter"),
+            written("m@2", &chunks, &few).expect("of another model"),
+        ];
+        for other in others {
+            std::fs::write(&path, &other).expect("written");
+            let own = open(&address, "m@1");
+            assert_eq!(own.get(std::slice::from_ref(&chunks), 16, &|| false), []);
+            own.put(&chunks, &few);
+            assert_eq!((own.damaged(), own.failure()), (0, None));
+            assert_eq!(std::fs::read(&path).expect("there"), other);
+        }
+        // What cannot be read now is read later.
+        let own = open(&address, "m@1");
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::create_dir(&path).expect("a folder in its place");
+        assert_eq!(own.get(std::slice::from_ref(&chunks), 16, &|| false), []);
+        own.put(&chunks, &few);
+        assert!(path.is_dir() && own.damaged() == 0);
+        std::fs::remove_dir(&path).expect("removed");
+        std::fs::write(&path, written("m@1", &chunks, &few).expect("an object")).expect("written");
+        let own = open(&address, "m@1");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0)).expect("ours");
+        if std::fs::File::open(&path).is_err() {
+            assert_eq!(own.get(std::slice::from_ref(&chunks), 16, &|| false), []);
+            own.put(&chunks, &few);
+        }
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("ours");
+        assert_eq!((own.damaged(), got(&address, 16)), (0, (3, 0)));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_answer_that_breaks_off_is_not_damage() {
+        let sound = written("m@1", &chunks(), &vectors(&chunks(), 16)).expect("an object");
+        let head = |status: &str, length: usize| format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n");
+        let page = |status: &str, length: usize, body: &[u8]| [head(status, length).as_bytes(), body].concat();
+        let (half, most) = (&sound[..sound.len() / 2], sound.len());
+        // What the server answers to GET, and whether the object is replaced.
+        let cases = [
+            ("it is cut", page("200 OK", most, half), 0, vec!["HEAD"]),
+            ("it is cut at once", page("200 OK", most, b""), 0, vec!["HEAD"]),
+            ("it is too long", page("200 OK", 100_000, &[0; 100_000]), 0, vec![]),
+            ("the server is busy", page("503 Busy", 0, b""), 0, vec![]),
+            ("it is refused", page("403 No", 0, b""), 0, vec![]),
+            ("it is damaged", page("200 OK", half.len(), half), 1, vec!["PUT"]),
+            ("it is sound", page("200 OK", most, &sound), 0, vec![]),
+        ];
+        for (name, answer, damaged, stored) in cases {
+            let (told, mut diary) = test_server::diary();
+            let address = test_server::listen(move |mut socket| {
+                let (told, answer) = (told.clone(), answer.clone());
+                async move {
+                    let request = socket.request().await;
+                    let method = request.split(' ').next().unwrap_or_default().to_owned();
+                    if method == "GET" {
+                        socket.send(answer).await;
+                    } else {
+                        told.send(method).ok();
+                        socket.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+                    }
+                }
+            })
+            .await;
+            let work = tokio::task::spawn_blocking(move || {
+                let own = open(&address, "m@1");
+                own.get(&[chunks()], 16, &|| false);
+                own.put(&chunks(), &vectors(&chunks(), 16));
+                own.damaged()
+            });
+            assert_eq!(work.await.expect("no panic"), damaged, "{name}");
+            assert_eq!(diary.so_far(), stored, "{name}");
+        }
     }
 
     #[test]

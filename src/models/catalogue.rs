@@ -266,7 +266,7 @@ impl std::ops::Add for Cost {
 }
 
 /// A name without the vendor in front, in the one spelling that all spellings come to.
-fn plain(model: &str) -> String {
+pub(super) fn plain(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
     // Amazon's names: `eu.anthropic.claude-…`.
     let name = name.rsplit_once("anthropic.").map_or(name.as_str(), |(_, it)| it);

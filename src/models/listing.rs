@@ -1,6 +1,7 @@
 //! Lists of models and of embeddings, in the shapes that servers give them.
 
 use base64::Engine;
+use chrono::DateTime;
 use serde_json::Value;
 
 use super::{Failure, FailureKind, Model, catalogue, lenient};
@@ -45,6 +46,7 @@ pub fn listed(body: &[u8]) -> Result<Page, Failure> {
             models.push(Model {
                 id: id.to_owned(),
                 window: window(item).or_else(|| catalogue::window(id)),
+                created: created(item),
             });
         }
     }
@@ -76,6 +78,13 @@ fn window(item: &Value) -> Option<u64> {
     .into_iter()
     .flatten()
     .find_map(|it| it.as_u64().filter(|it| *it > 0))
+}
+
+/// Returns the time at which a model was made: a number of seconds, or Anthropic's date.
+fn created(item: &Value) -> Option<u64> {
+    let date = || DateTime::parse_from_rfc3339(item.get("created_at")?.as_str()?).ok();
+    let seconds = item.get("created").and_then(lenient::whole_number);
+    seconds.or_else(|| date()?.timestamp().try_into().ok())
 }
 
 /// Returns embeddings in the order of their texts, in whichever of the known shapes: as numbers, or as the bytes of 32-bit
@@ -124,6 +133,11 @@ mod tests {
         let model = |id: &str, window: Option<u64>| Model {
             id: id.to_owned(),
             window,
+            created: None,
+        };
+        let made = |id: &str, created: u64| Model {
+            created: Some(created),
+            ..model(id, None)
         };
         let cases: &[(&str, &str, &[Model])] = &[
             (
@@ -160,6 +174,11 @@ mod tests {
                 "a bare list of names, one twice",
                 r#"["a","b","a"]"#,
                 &[model("a", None), model("b", None)],
+            ),
+            (
+                "Anthropic, with the day on which each was made, and OpenAI",
+                r#"{"data":[{"id":"a","created_at":"2025-09-29T00:00:00Z"},{"id":"b","created":1759104000},{"id":"c","created_at":"soon"}]}"#,
+                &[made("a", 1_759_104_000), made("b", 1_759_104_000), model("c", None)],
             ),
             ("with a byte order mark", "\u{feff}{\"data\":[]}", &[]),
             (

@@ -14,6 +14,7 @@ mod failure;
 mod gemini;
 mod lenient;
 mod listing;
+pub mod lookup;
 mod objects;
 mod ollama;
 mod openai;
@@ -565,11 +566,13 @@ pub enum EndReason {
 }
 
 /// A model that a server offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     pub id: String,
     /// Tokens that fit, if the server says so or we know the model.
     pub window: Option<u64>,
+    /// The time at which the server says that it was made, in seconds since the Unix epoch.
+    pub created: Option<u64>,
 }
 
 impl Model {
@@ -589,7 +592,7 @@ mod tests {
         let first = |ids: &[&str]| {
             let models = ids.iter().map(|it| Model {
                 id: (*it).to_owned(),
-                window: None,
+                ..Model::default()
             });
             Model::first_usable(&models.collect::<Vec<_>>()).map(|it| it.id.clone())
         };

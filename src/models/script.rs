@@ -384,7 +384,7 @@ impl Provider for Player {
     fn models(&self) -> Promise<Result<Vec<Model>, Failure>> {
         let models = vec![Model {
             id: NAME.to_owned(),
-            window: None,
+            ..Model::default()
         }];
         Box::pin(future::ready(Ok(models)))
     }

@@ -332,6 +332,8 @@ impl LongText {
     }
 
     pub fn as_str(&self) -> &str {
+        #[cfg(test)]
+        seen::note(self.len());
         if let Storage::Stored(stored) = &self.0 {
             stored.note_read();
         }
@@ -391,6 +393,18 @@ impl LongText {
                 room: 0,
             })),
         }
+    }
+
+    /// Returns the text from byte `start` on, empty if that is in a character or behind the end. Only this part counts as read, so a
+    /// text that grows can be looked at with each piece.
+    pub fn after(&self, start: usize) -> &str {
+        let part = self.unread().get(start..).unwrap_or_default();
+        #[cfg(test)]
+        seen::note(part.len());
+        if self.is_stored() {
+            note_read(part.len());
+        }
+        part
     }
 
     /// Returns at most `most` bytes from byte `start` on.
@@ -720,6 +734,25 @@ pub fn note_read(bytes: usize) {
     }
     READ.store(0, Ordering::Relaxed);
     release_pages();
+}
+
+/// Bytes of texts that a test has read, wherever the texts are.
+#[cfg(test)]
+pub mod seen {
+    use std::cell::Cell;
+
+    thread_local! {
+        static SEEN: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn note(bytes: usize) {
+        SEEN.set(SEEN.get() + bytes);
+    }
+
+    /// The bytes that were read on this thread since the last call.
+    pub fn take() -> usize {
+        SEEN.replace(0)
+    }
 }
 
 /// Drops the pages of all files from memory. The system reads them again on demand.
@@ -1121,6 +1154,7 @@ mod tests {
             prop_assert_eq!(text.len(), string.len());
             prop_assert_eq!(text.parts().collect::<String>(), string.as_str());
             prop_assert_eq!(text.from_byte(at).into_string(), string.get(at..).unwrap_or_default());
+            prop_assert_eq!(text.after(at), string.get(at..).unwrap_or_default());
             if string.is_char_boundary(at) {
                 string.truncate(at);
             }

@@ -37,6 +37,7 @@ impl Printer<'_> {
                 }),
                 _,
             ) => Some(format!("{because}: trying again ({attempt} of {of})")),
+            (Event::Progress(Progress::Listing { peer }), _) => Some(format!("asking {peer} for its models")),
             (_, ResponseChange::Opened(nth) | ResponseChange::Grew(nth) | ResponseChange::Ended(nth)) => {
                 progress.is_thinking = false;
                 let place = DocumentIndex {

@@ -105,6 +105,37 @@ async fn what_is_done_is_told_between_what_is_said_before_and_after() {
 }
 
 #[tokio::test]
+async fn who_waits_for_a_list_of_models_is_told() {
+    let log = Log::new();
+    let (link, mut inbox) = Local::new(Arc::clone(&log), About::default());
+    tokio::spawn(async move {
+        while let Some(request) = inbox.recv().await {
+            if let Request::Command(Command::Submit(it) | Command::Begin(it)) = request {
+                log.append(1, Event::UserMessage(it.message));
+                let peer = "openai".to_owned();
+                log.append(1, Event::Progress(Progress::Listing { peer }));
+                log.append(1, Event::Done(crate::protocol::Done::default()));
+            }
+        }
+    });
+    let terminal = Terminal::default();
+    let (mut out, mut err) = (terminal.clone(), terminal.clone());
+    let outputs = Outputs {
+        out: &mut out,
+        err: &mut err,
+    };
+    let options = PrintOptions {
+        has_progress: true,
+        ..PrintOptions::default()
+    };
+    let (_stop, mut stops) = mpsc::channel(1);
+    run(&link, Some(submit()), options, outputs, &mut stops, || 0).await;
+    let shown = terminal.0.lock().expect("nobody panics").clone();
+    let shown = String::from_utf8(shown).expect("it is text");
+    assert!(shown.contains("· asking openai for its models\n"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_recorded_question_is_not_put_to_us() {
     let printed = print(&played(APPROVAL, Audience::Absent), None, Format::Text, None).await;
     assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Answered, ""));

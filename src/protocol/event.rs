@@ -403,6 +403,10 @@ pub enum Progress {
     Connecting {
         peer: String,
     },
+    /// The peer is asked for its models: the message wants one of them.
+    Listing {
+        peer: String,
+    },
     /// The request was sent; nothing has been received.
     Waiting {
         peer: String,

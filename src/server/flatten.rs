@@ -171,10 +171,12 @@ impl Flattener {
             return;
         }
         let Some(document) = self.response.get(id) else { return };
-        let text = document.content.as_deref().unwrap_or_default();
+        // Only the end of it is read: it may be very long, and a piece comes every millisecond.
+        let after = |start| document.content.as_ref().map_or("", |it| it.after(start));
         // Text that was replaced cannot be taken back; text that was appended to continues.
-        let more = text.get(said.unwrap_or_default()..).unwrap_or_default().to_owned();
-        let (length, is_closed) = (text.len(), text.is_empty() || text.ends_with('\n'));
+        let more = after(said.unwrap_or_default()).to_owned();
+        let length = document.content.as_ref().map_or(0, LongText::len);
+        let is_closed = length == 0 || after(length - 1) == "\n";
         let (mark, word) = if said.is_none() || is_over {
             fence(document)
         } else {
@@ -344,4 +346,57 @@ fn question(it: &Clarification<'_>) -> String {
         lines.push("(This cannot be agreed to over this API, and was not done.)".to_owned());
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{
+        os::long_text::seen,
+        protocol::{DocumentStart, Kind, Position, Turn},
+    };
+
+    #[test]
+    fn of_a_text_that_grows_only_the_new_part_is_read() {
+        let id = DocumentId::from("doc_001");
+        let start = DocumentStart {
+            id: id.clone(),
+            kind: Kind::Text,
+            sequence: None,
+            content: None,
+            metadata: Map::new(),
+        };
+        let piece = "a piece of some text\n".repeat(10);
+        let grown = || Event::ContentDelta {
+            document: id.clone(),
+            delta: piece.clone(),
+        };
+        let end = Event::DocumentEnd {
+            document: id.clone(),
+            final_content: Some(piece.repeat(200).into()),
+            metadata: Map::new(),
+        };
+        let events = std::iter::once(Event::DocumentStart(start)).chain(std::iter::repeat_with(grown).take(200));
+        let (mut flat, mut said) = (Flattener::default(), String::new());
+        seen::take();
+        for event in events.chain([end]) {
+            let entry = Entry {
+                position: Position(1),
+                turn: Turn(1),
+                at_ms: 0,
+                event,
+            };
+            for part in flat.push(&entry) {
+                match part {
+                    OutputPart::Content(text) => said.push_str(&text),
+                    OutputPart::Reasoning(text) => panic!("{text}"),
+                }
+            }
+        }
+        let read = seen::take();
+        assert_eq!(said, piece.repeat(200));
+        assert!(read <= said.len() * 3, "{read} bytes for {}", said.len());
+    }
 }

@@ -1,6 +1,12 @@
 //! A repository with skills, commands, hooks and modes that were written for Cursor and for Claude Code, in the real binary.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -451,7 +457,7 @@ fn a_hook_keeps_the_history_from_being_summed_up() {
 
 #[test]
 fn a_command_chooses_its_model_and_one_that_the_provider_lacks_is_said() {
-    let cases: [(&str, &[&str], &[&str], Option<&str>); 6] = [
+    let cases: [(&str, &[&str], &[&str], Option<&str>); 9] = [
         // The settings know it: nobody is asked.
         (
             "quick-1",
@@ -466,6 +472,29 @@ fn a_command_chooses_its_model_and_one_that_the_provider_lacks_is_said() {
             &[],
             &["claude-haiku-4-5", "claude-haiku-3"],
             Some("claude-haiku-4-5"),
+        ),
+        (
+            "sonnet",
+            &[],
+            &[
+                "claude-3-5-sonnet-20241022",
+                "claude-sonnet-4-5-20250929",
+                "claude-sonnet-4-20250514",
+            ],
+            Some("claude-sonnet-4-5-20250929"),
+        ),
+        // Without its date, and with the word that stands for the newest.
+        (
+            "claude-sonnet-4-5",
+            &[],
+            &["claude-sonnet-4-5-20250929", "claude-3-5-sonnet-20241022"],
+            Some("claude-sonnet-4-5-20250929"),
+        ),
+        (
+            "claude-3-5-haiku-latest",
+            &[],
+            &["claude-3-5-haiku-20241022", "claude-3-haiku-20240307"],
+            Some("claude-3-5-haiku-20241022"),
         ),
         // The catalogue has it, the provider does not.
         ("claude-haiku-4-5", &[], &["gpt-5.2"], None),
@@ -496,6 +525,127 @@ fn a_command_chooses_its_model_and_one_that_the_provider_lacks_is_said() {
             None => assert_ne!(model, wanted),
         }
     }
+}
+
+/// A screen with the command `/quick`, which asks for the model `quick-1`.
+fn quick(model: &crate::mock_model::Model) -> crate::pty::Sheaf {
+    let sheaf = Start::new(&[])
+        .file(".claude/commands/quick.md", "---\nmodel: quick-1\n---\nBe quick.\n")
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 30)
+        .run();
+    sheaf.wait_for("Ask anything");
+    sheaf
+}
+
+#[test]
+fn a_list_that_cannot_be_had_is_said_and_asked_for_again() {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&is_up);
+    let model = crate::mock_model::Model::start_with_lists(move || {
+        let is_up = own.load(Ordering::SeqCst);
+        Some(if is_up {
+            Ok(vec!["quick-1-2025-09-29"])
+        } else {
+            Err(503)
+        })
+    });
+    let sheaf = quick(&model);
+    // The model is used as it is named.
+    for (text, wanted) in [("one", "quick-1"), ("two", "quick-1"), ("three", "quick-1-2025-09-29")] {
+        is_up.store(text == "three", Ordering::SeqCst);
+        sheaf.send(&format!("/quick {text}\r"));
+        let asked = model.asked();
+        assert_eq!(asked.request["model"], wanted, "{text}");
+        asked.says(&format!("Said {text}."));
+        asked.finish();
+        sheaf.wait_for(&format!("Said {text}."));
+        sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    }
+    let told = sheaf.picture();
+    assert!(told.contains("could not be asked for its models"), "{told}");
+    assert!(told.contains("503") && !told.contains("does not list"), "{told}");
+    // Once, although it failed twice.
+    assert_eq!(told.matches("could not be asked").count(), 1, "{told}");
+}
+
+#[test]
+fn a_message_is_shown_while_its_model_is_looked_for_and_can_be_stopped() {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&is_up);
+    let model =
+        crate::mock_model::Model::start_with_lists(move || own.load(Ordering::SeqCst).then(|| Ok(vec!["quick-1"])));
+    let sheaf = quick(&model);
+    sheaf.send("/quick one\r");
+    sheaf.wait_until("the message and what it waits for", |seen| {
+        seen.shows("/quick one") && seen.shows("for its models")
+    });
+    sheaf.send("\x1b");
+    sheaf.wait_until("it is stopped", |seen| {
+        !seen.shows("for its models") && seen.shows("stopped")
+    });
+    assert!(
+        model.is_idle() && sheaf.picture().contains("/quick one"),
+        "{}",
+        sheaf.picture()
+    );
+    // Ctrl+C does the same.
+    sheaf.send("/quick two\r");
+    sheaf.wait_until("the second", |seen| {
+        seen.shows("/quick two") && seen.shows("for its models")
+    });
+    sheaf.send("\x03");
+    sheaf.wait_gone("for its models");
+    // What was stopped is told with the next message, whose list comes.
+    is_up.store(true, Ordering::SeqCst);
+    sheaf.send("/quick three\r");
+    let asked = model.asked();
+    assert_eq!(asked.request["model"], "quick-1");
+    let said = said(&asked.request, "user");
+    assert_eq!(said.matches("Be quick.").count(), 3, "{said}");
+    asked.says("Done.");
+    asked.finish();
+    sheaf.wait_for("Done.");
+}
+
+#[test]
+fn a_message_that_a_hook_keeps_back_is_told_to_no_model_although_it_was_shown() {
+    let model = crate::mock_model::Model::start_with_models(&["quick-1"]);
+    let hook = r#"{"hooks":{"beforeSubmitPrompt":[{"command":"grep -q 'my-password' && echo '{\"continue\":false,\"user_message\":\"no passwords\"}'; exit 0"}]}}"#;
+    let start = |arguments: &[&str]| {
+        Start::new(arguments)
+            .file(".claude/commands/quick.md", "---\nmodel: quick-1\n---\nBe quick.\n")
+            .file(".cursor/hooks.json", hook)
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_MODEL", "scripted")
+            .size(100, 30)
+    };
+    let sheaf = start(&[]).run();
+    sheaf.wait_for("Ask anything");
+    sheaf.send("/quick it is my-password\r");
+    sheaf.wait_until("it was refused, or there is no sandbox", |seen| {
+        seen.shows("no passwords") || seen.shows("there is no sandbox")
+    });
+    assert!(model.is_idle(), "{}", sheaf.picture());
+    sheaf.send("hello\r");
+    let asked = model.asked();
+    assert!(!asked.request.to_string().contains("my-password"), "{}", asked.request);
+    asked.says("Hello you.");
+    asked.finish();
+    sheaf.wait_for("Hello you.");
+    sheaf.send("/quit\r");
+    sheaf.exit();
+    // Neither is it when the conversation is read again.
+    let again = start(&["--continue"]).after(&sheaf).run();
+    again.wait_for("Hello you.");
+    again.send("and again\r");
+    let asked = model.asked();
+    assert!(asked.request.to_string().contains("Hello you."), "{}", asked.request);
+    assert!(!asked.request.to_string().contains("my-password"), "{}", asked.request);
+    asked.finish();
 }
 
 #[test]

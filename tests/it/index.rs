@@ -361,7 +361,15 @@ fn vectors_are_shared_through_a_server_which_gets_no_text() {
     }
     let third = workspace(&shared);
     private(&third);
-    assert_eq!(run(third.path(), &["index", "build"]).code, Some(0));
+    let built = run(third.path(), &["index", "build"]);
+    assert_eq!(built.code, Some(0));
+    assert!(
+        built.err.contains("2 objects in index.cache are damaged"),
+        "{}",
+        built.err
+    );
+    // It is replaced.
+    assert_eq!(*objects.lock().expect("the objects"), stored);
     assert_eq!(texts.lock().expect("the texts").len(), 1 + 3);
     assert_eq!(
         first(third.path(), "who writes a letter").0.as_deref(),

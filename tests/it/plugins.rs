@@ -411,6 +411,33 @@ fn a_repository_is_pinned_and_runs_nothing() {
         told.contains("/review-tools:more") && told.contains(&second[..12]),
         "{told}"
     );
+    // Its folder is gone, and another plugin's cannot be read: the others are updated all the same.
+    let place = bench.0.path("home/.local/share/sheaf/plugins/review-tools");
+    let (told, _) = bench.0.run(&["plugin", "update"]);
+    assert!(told.contains("review-tools is up to date"), "{told}");
+    fs::remove_dir_all(&place).expect("it is ours");
+    bench.0.write("a/.claude-plugin/plugin.json", r#"{"name":"a"}"#);
+    let (told, code) = bench.add("a");
+    assert_eq!(code, 0, "{told}");
+    let linked = bench.0.path("home/.local/share/sheaf/plugins/a/link");
+    std::os::unix::fs::symlink("plugin.json", &linked).expect("a link");
+    let (told, code) = bench.0.run(&["plugin", "update", "--yes"]);
+    assert!(
+        code == 1 && told.contains("the files of a cannot be compared: `link` is a link"),
+        "{told}"
+    );
+    for line in [
+        "is installed anew",
+        "  new      commands/more.md",
+        "installed anew: review-tools",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert!(place.join("commands/more.md").is_file());
+    let (told, code) = bench.0.run(&["plugin", "remove", "a"]);
+    assert_eq!(code, 0, "{told}");
+    let (told, code) = bench.0.run(&["plugin", "update"]);
+    assert!(code == 0 && told.contains("review-tools is up to date"), "{told}");
     // By a tag, and with a link in it.
     bench.0.run(&["plugin", "remove", "review-tools"]);
     let (told, code) = bench.0.run(&[

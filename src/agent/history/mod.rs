@@ -139,7 +139,7 @@ fn make_room(documents: &[Document], told: &mut MessageHistory) {
 }
 
 /// Returns false for exchanges between the user and the program, which the model is not told.
-fn is_of_model(exchange: &Exchange) -> bool {
+pub fn is_of_model(exchange: &Exchange) -> bool {
     let message = exchange.message.as_ref();
     let is_aside = message.is_some_and(|it| it.extra.contains_key(ASIDE));
     let documents = &exchange.response.documents;

@@ -408,6 +408,7 @@ impl ContextBuilder {
                 custom_mode: None,
             },
             message: submit.message,
+            is_shown: false,
             blocked: None,
         });
         let state = Arc::clone(&self.state);

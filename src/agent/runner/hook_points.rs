@@ -11,14 +11,14 @@ use super::{
 use crate::{
     agent::{
         approval::RunMode,
-        history::summary,
+        history::{self, summary},
         hooks::HookNews,
         turn::{Input, Purpose},
     },
     extensions::hooks::{Decision, Occasion, Point},
     link::Asker,
     models::PieceStream,
-    protocol::{ASIDE, CUSTOM_MODE, Event, FinishReason, Kind, Message, Position, Status, Submit, UserAction},
+    protocol::{CUSTOM_MODE, Event, FinishReason, Kind, Message, Position, Status, Submit, UserAction},
     transcript::Transcript,
 };
 
@@ -71,8 +71,7 @@ impl Runner {
             return;
         };
         // Nothing was answered: the history was compacted, or a hook kept the message back.
-        let is_aside = exchange.message.as_ref().is_some_and(|it| it.extra.contains_key(ASIDE));
-        if is_aside {
+        if !history::is_of_model(exchange) {
             return;
         }
         let ending = exchange

@@ -12,7 +12,9 @@ use crate::{
     },
     journal::Log,
     models::{EndReason, Piece, PieceStream},
-    protocol::{ClarificationResponse, CompactionScope, Message, Mode, Permission, Position, Submit, Turn},
+    protocol::{
+        ClarificationResponse, CompactionScope, Message, Mode, Permission, Position, Restriction, Submit, Turn,
+    },
     tools::run_terminal_cmd,
     transcript::Transcript,
 };
@@ -24,6 +26,8 @@ pub struct Messages {
     pub queue: VecDeque<(Submit, QueuedWork)>,
     /// A message that is being made ready for the model.
     pub next: Option<Pin<Box<dyn Future<Output = Box<Submission>> + Send>>>,
+    /// The message, if it stands in the log before its answer begins.
+    pub shown: Option<ShownMessage>,
     /// Messages to the running answer whose context is being built.
     pub steering: FuturesOrdered<Pin<Box<dyn Future<Output = Steering> + Send>>>,
     /// The message that is made ready is to be stopped as soon as it stands in the log.
@@ -59,6 +63,11 @@ impl Messages {
             .retain(|(_, work)| !matches!(work, QueuedWork::Said(it) if *it == turn));
     }
 
+    /// Takes the message that waits for the provider's list of models.
+    pub fn take_asking(&mut self) -> Option<Submit> {
+        self.shown.as_mut()?.asking.take()
+    }
+
     /// Takes the mode of a message. Returns true if it leaves debug mode.
     pub fn enter(&mut self, mode: Mode) -> bool {
         self.mode.replace(mode) == Some(Mode::Debug) && mode != Mode::Debug
@@ -87,7 +96,7 @@ impl Messages {
             answer.is_some_and(|it| it.document_id == response.document_id)
         };
         // The first answer counts, also when its turn has not begun yet.
-        if self.next.is_some() || self.queue.iter().any(|it| is_of_it(&it.0)) {
+        if self.next.is_some() || self.shown.is_some() || self.queue.iter().any(|it| is_of_it(&it.0)) {
             return None;
         }
         let transcript = Transcript::from_entries(&log.after(Position(0)));
@@ -102,6 +111,24 @@ impl Messages {
             mode: self.mode.unwrap_or_default(),
             model: None,
         })
+    }
+}
+
+/// A message that stands in the log before its answer begins.
+pub struct ShownMessage {
+    /// The message, while the provider is asked for its models.
+    asking: Option<Submit>,
+    /// Rights that the user has taken from the answer meanwhile.
+    pub restrictions: Vec<Restriction>,
+}
+
+impl ShownMessage {
+    /// A message that waits for the provider's list of models.
+    pub fn asking(submit: Submit) -> Self {
+        Self {
+            asking: Some(submit),
+            restrictions: Vec::new(),
+        }
     }
 }
 

@@ -42,8 +42,8 @@ use self::{
     answer_stream::{AnswerStream, endless, text_of},
     background::Background,
     context_builder::{ContextBuilder, MessageFacts, Steering},
-    messages::{Messages, QueuedWork, UserCommand},
-    model_choice::{ModelChoice, ServerModel},
+    messages::{Messages, QueuedWork, ShownMessage, UserCommand},
+    model_choice::{ModelChoice, ModelList, ServerModel},
     notices::{notice, now_ms, warn},
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
@@ -61,14 +61,14 @@ use super::{
 use crate::{
     agent::served,
     extensions::hooks::Point,
-    journal::Log,
+    journal::{EventLimit, Log},
     link::{
         Asker,
         local::{Inbox, Request},
     },
     protocol::{
-        ASIDE, Applied, Branch, Command, Event, Message, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
-        Turn as ProtocolTurn, sentence,
+        ASIDE, Applied, Branch, Command, Done, Event, FinishReason, Message, Mode, Notice, Position, Progress,
+        ResponseId, Severity, Status, Submit, Title, Turn as ProtocolTurn, sentence,
     },
     sandbox::{LeftBehind, Settled},
     transcript::Transcript,
@@ -133,8 +133,8 @@ enum RunnerEvent {
     Title(Option<String>),
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
-    /// The ids of the provider's models.
-    Listed(Vec<String>),
+    /// The provider's models.
+    Listed(ModelList),
     Reversed(Result<Notice, String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
@@ -192,6 +192,7 @@ impl Runner {
                 RunnerEvent::Request(Some(Request::Ask(query, reply))) => self.ask(query, reply),
                 RunnerEvent::Request(None) => {
                     self.messages.next = None;
+                    self.abandon();
                     self.step(Input::Cancel);
                     Box::pin(self.end_session()).await;
                     for update in self.background.close() {
@@ -223,7 +224,13 @@ impl Runner {
                         self.log.append(now_ms(), Event::Title(title.into()));
                     }
                 }
-                RunnerEvent::Listed(models) => self.model.list(models),
+                RunnerEvent::Listed(models) => {
+                    self.model.list(models);
+                    if let Some(submit) = self.messages.take_asking() {
+                        self.log.append(now_ms(), Event::Progress(Progress::Idle));
+                        self.make_ready(submit);
+                    }
+                }
                 RunnerEvent::Sized(asked, window) => {
                     self.model.sized(asked, window);
                     self.size_up();
@@ -296,7 +303,6 @@ impl Runner {
             && self.restorer.restoring.is_none()
             && !self.trust.is_asking_about_left()
             && !self.waits_for_lists()
-            && !self.waits_for_models()
             && let Some(submit) = self.messages.take()
         {
             self.submit(submit);
@@ -310,11 +316,39 @@ impl Runner {
         is_named && !self.context.is_read()
     }
 
-    /// Returns true if the next message's command or mode asks for a model that the provider is still asked about.
-    fn waits_for_models(&mut self) -> bool {
-        let next = self.messages.queue.front();
-        let asked = next.and_then(|(it, _)| self.context.asked_model(&it.message));
+    /// Returns true if a message's command or mode asks for a model that the provider is asked about first.
+    fn waits_for_models(&mut self, message: &Message) -> bool {
+        // No model hears of what the user runs.
+        if self.messages.user_command.is_some() || self.messages.is_stopped {
+            return false;
+        }
+        let asked = self.context.asked_model(message);
         asked.is_some_and(|(wanted, _)| self.model.waits_for_list(&wanted, &self.setup))
+    }
+
+    /// Puts a message into the log before its answer begins: the provider is asked for its models, which may take seconds.
+    fn show(&mut self, submit: Submit) {
+        let mut message = submit.message.clone();
+        if self.messages.compaction.is_some() {
+            message.extra.insert(ASIDE.to_owned(), true.into());
+        }
+        self.answer.limit = EventLimit::default();
+        self.log.append(now_ms(), Event::UserMessage(message));
+        let peer = self.setup.provider.peer().to_owned();
+        self.log.append(now_ms(), Event::Progress(Progress::Listing { peer }));
+        self.messages.shown = Some(ShownMessage::asking(submit));
+    }
+
+    /// Ends the turn of a message that was shown and whose answer will not begin.
+    fn abandon(&mut self) {
+        if self.messages.shown.take().is_some() {
+            let done = Done {
+                status: Some(Status::Completed),
+                finish_reason: Some(FinishReason::Cancelled),
+                ..Done::default()
+            };
+            self.log.append(now_ms(), Event::Done(done));
+        }
     }
 
     /// Waits for the next thing that matters. A request first: whoever wants to stop a flood must get through.
@@ -387,9 +421,14 @@ impl Runner {
             let told = undo::note_for_model(&std::mem::take(&mut self.restorer.told));
             submission.parts.insert(0, told);
         }
-        submission.setup.turn = ProtocolTurn(self.log.turn().0 + 1);
+        let shown = self.messages.shown.take();
+        submission.is_shown = shown.is_some();
+        submission.setup.turn = ProtocolTurn(self.log.turn().0 + u32::from(shown.is_none()));
         let (from, was_opened) = (self.turn.memory.history.messages.len(), self.turn.memory.is_opened);
         self.step(Input::Submit(submission));
+        for restriction in shown.into_iter().flat_map(|it| it.restrictions) {
+            self.step(Input::Restrict(restriction));
+        }
         for news in halts {
             self.hook_news(news);
         }
@@ -494,19 +533,23 @@ impl Runner {
                     let given = submit.message.clarification_response.take();
                     self.step(Input::LeaveForm(given));
                 }
-                let turn = self.turn.is_running().then(|| self.log.turn());
+                let turn = self.is_shown().then(|| self.log.turn());
                 self.messages.push_said(submit, turn);
             }
             Command::Cancel => {
                 // Who stops an answer wants to think again: the words go back to where they were written.
-                if self.turn.is_running() {
+                if self.is_shown() {
                     self.messages.drop_said(self.log.turn());
                 } else {
                     self.messages.steering.clear();
                 }
-                self.messages.is_stopped = self.messages.next.is_some()
-                    || !self.is_busy() && (self.waits_for_lists() || self.model.listing.is_some());
+                let is_made_ready = self.messages.next.is_some() || self.messages.shown.is_some();
+                self.messages.is_stopped = is_made_ready || !self.is_busy() && self.waits_for_lists();
                 self.step(Input::Cancel);
+                if let Some(submit) = self.messages.take_asking() {
+                    self.model.stop_listing();
+                    self.make_ready(submit);
+                }
             }
             Command::Update {
                 turn,
@@ -525,7 +568,10 @@ impl Runner {
                 self.log
                     .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
             }
-            Command::Restrict(restriction) => self.step(Input::Restrict(restriction)),
+            Command::Restrict(restriction) => match &mut self.messages.shown {
+                Some(shown) => shown.restrictions.push(restriction),
+                None => self.step(Input::Restrict(restriction)),
+            },
             Command::Background => {
                 if let Some(workspace) = &self.setup.workspace {
                     workspace.commands().detach();
@@ -571,10 +617,15 @@ impl Runner {
 
     /// Returns true while an answer is made, or a message made ready.
     fn is_busy(&self) -> bool {
-        self.turn.is_running() || self.messages.next.is_some()
+        self.is_shown() || self.messages.next.is_some()
     }
 
-    /// Has a message made ready for the model.
+    /// Returns true while the last turn of the log has no end.
+    fn is_shown(&self) -> bool {
+        self.turn.is_running() || self.messages.shown.is_some()
+    }
+
+    /// Begins with a message.
     fn submit(&mut self, submit: Submit) {
         if let Some(servers) = &self.setup.servers {
             servers.start();
@@ -585,6 +636,16 @@ impl Runner {
         if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
             self.tools.look_first(self.setup.workspace.as_ref());
         }
+        if self.waits_for_models(&submit.message) {
+            // What was said before is read before the message stands behind it.
+            self.remember_once();
+            return self.show(submit);
+        }
+        self.make_ready(submit);
+    }
+
+    /// Has a message made ready for the model.
+    fn make_ready(&mut self, submit: Submit) {
         let asked = self.context.asked_model(&submit.message);
         let asked = asked.and_then(|it| self.model.find(it, &self.setup, &self.log));
         let model = asked.as_deref().or(submit.model.as_deref());

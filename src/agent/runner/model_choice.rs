@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     pin::Pin,
     sync::Arc,
+    time::Duration,
 };
 
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -15,12 +16,14 @@ use super::{
 use crate::{
     agent::{history, runner::setup::Setup},
     journal::Log,
-    models::{Chosen, Effort, ModelMessage, ModelRequest, Piece, catalogue},
+    models::{Chosen, Effort, Model, ModelMessage, ModelRequest, Piece, catalogue, lookup},
     protocol::{Event, Position, Severity},
 };
 
 /// A server and its model.
 pub type ServerModel = (String, String);
+/// The models that a provider lists, or why it gave no list.
+pub type ModelList = Result<Vec<Model>, String>;
 type Sizing = Pin<Box<dyn Future<Output = (ServerModel, Option<u64>)> + Send>>;
 
 /// The model that answers.
@@ -35,15 +38,17 @@ pub struct ModelChoice {
     pub titles: FuturesUnordered<Pin<Box<dyn Future<Output = Option<String>> + Send>>>,
     has_title: bool,
     /// The provider is asked for its list.
-    pub listing: Option<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
-    /// Ids of the models that the provider lists, in its order; empty if it gave no list. `None`: it was not asked.
-    listed: Option<Vec<String>>,
-    /// Models that files ask for in vain, and who asks: each is said once.
-    unknown: HashSet<(String, String)>,
+    pub listing: Option<Pin<Box<dyn Future<Output = ModelList> + Send>>>,
+    /// Its answer; a failure only until the message that it was asked for is sent. `None`: it was not asked.
+    listed: Option<ModelList>,
+    /// The longest that a message waits for the list.
+    patience: Duration,
+    /// What was said of models that files ask for: once each.
+    told: HashSet<String>,
 }
 
-/// Names of families that Claude Code's files use for the newest model of each.
-const FAMILIES: [&str; 3] = ["haiku", "sonnet", "opus"];
+/// The longest that a message waits for a list that could not be had before.
+const PATIENCE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Returns true for a model that is used without asking the provider for its list: the one of the settings, one that they
 /// describe, and one of another provider.
@@ -71,7 +76,8 @@ impl ModelChoice {
             has_title: false,
             listing: None,
             listed: None,
-            unknown: HashSet::new(),
+            patience: model_offers::LIMIT,
+            told: HashSet::new(),
         }
     }
 
@@ -80,43 +86,73 @@ impl ModelChoice {
         if is_settled(wanted, setup) || self.listed.is_some() {
             return false;
         }
+        let patience = self.patience;
         self.listing.get_or_insert_with(|| {
-            let list = tokio::time::timeout(model_offers::LIMIT, setup.provider.models());
+            let list = tokio::time::timeout(patience, setup.provider.models());
             Box::pin(async move {
-                let models = list.await.ok().and_then(Result::ok).unwrap_or_default();
-                models.into_iter().map(|it| it.id).collect()
+                let list = list
+                    .await
+                    .map_err(|_| format!("no answer within {} s", patience.as_secs()))?;
+                list.map_err(|it| it.message.into_string())
             })
         });
         true
     }
 
     /// Keeps the provider's list.
-    pub fn list(&mut self, models: Vec<String>) {
+    pub fn list(&mut self, models: ModelList) {
         self.listing = None;
+        self.patience = if models.is_ok() {
+            model_offers::LIMIT
+        } else {
+            PATIENCE_AGAIN
+        };
         self.listed = Some(models);
     }
 
-    /// Returns the model that is meant by what a file asks for. `None`: there is none, which the user is told once.
+    /// Waits no longer for the provider's list.
+    pub fn stop_listing(&mut self) {
+        self.listing = None;
+    }
+
+    /// Returns the model that is meant by what a file asks for. `None`: there is none, which the user is told once, or the provider
+    /// was not asked. After a failure the next message asks again.
     pub fn find(&mut self, (wanted, by): (String, String), setup: &Setup, log: &Log) -> Option<String> {
         if is_settled(&wanted, setup) {
             return Some(wanted);
         }
-        let listed = self.listed.as_deref().unwrap_or_default();
-        let is_meant = |id: &&String| {
-            **id == wanted || FAMILIES.contains(&wanted.as_str()) && id.contains("claude") && id.contains(&wanted)
+        let peer = setup.provider.peer();
+        let (found, warning) = match self.listed.take()? {
+            Ok(list) => {
+                let found = lookup::find(&wanted, &list).map(|it| it.id.clone());
+                // A server without a list may have it.
+                let is_likely = list.is_empty() && catalogue::window(&wanted).is_some();
+                let found = found.or_else(|| is_likely.then(|| wanted.clone()));
+                let warning = format!(
+                    "{by} asks for the model {wanted}, which {peer} does not list; [models.\"{wanted}\"] in config.toml has it used anyway"
+                );
+                self.listed = Some(Ok(list));
+                let warning = found.is_none().then_some(warning);
+                (found, warning)
+            }
+            Err(why) => {
+                // No server has a model of a family's name.
+                let found = (!lookup::is_family(&wanted)).then(|| wanted.clone());
+                let instead = if found.is_some() {
+                    "it is used under this name"
+                } else {
+                    "your usual model is used"
+                };
+                let warning = format!(
+                    "{by} asks for the model {wanted}, but {peer} could not be asked for its models, so {instead}: {why}"
+                );
+                (found, Some(warning))
+            }
         };
-        let found = listed.iter().find(is_meant).cloned();
-        // A server without a list may have it.
-        let found = found.or_else(|| {
-            let is_known = listed.is_empty() && catalogue::window(&wanted).is_some();
-            is_known.then(|| wanted.clone())
-        });
-        if found.is_none() && self.unknown.insert((wanted.clone(), by.clone())) {
-            let peer = setup.provider.peer();
-            let message = format!(
-                "{by} asks for the model {wanted}, which {peer} does not list; [models.\"{wanted}\"] in config.toml has it used anyway"
-            );
-            warn(log, "model-unknown", message);
+        if let Some(warning) = warning
+            && self.told.insert(warning.clone())
+        {
+            warn(log, "model-unknown", warning);
         }
         found
     }

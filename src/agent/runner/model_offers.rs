@@ -99,7 +99,7 @@ fn offers(
     let mut offers: Vec<(bool, ModelOffer)> = models
         .into_iter()
         .take(MOST)
-        .map(|Model { id, window }| {
+        .map(|Model { id, window, .. }| {
             let known = catalogue::known(&id, &settings.models);
             let is_ambiguous = asked.is_own && id.split_once('/').is_some_and(|(it, _)| is_provider(it));
             let prefix = if is_ambiguous {
@@ -165,7 +165,7 @@ mod tests {
             };
             let models = ids.iter().map(|it| Model {
                 id: (*it).to_owned(),
-                window: None,
+                ..Model::default()
             });
             let offers = offers(&asked, models.collect(), &Settings::default(), &is_provider);
             offers.into_iter().map(|it| it.name).collect::<Vec<_>>()
@@ -193,7 +193,7 @@ mod tests {
         };
         let model = Model {
             id: "gpt-4o".to_owned(),
-            window: None,
+            ..Model::default()
         };
         let found = offers(&asked, vec![model], &Settings::default(), &|_| false);
         let wanted = ModelOffer {

@@ -205,6 +205,8 @@ pub struct Submission {
     pub policy: Policy,
     /// Settings that stay the same during the answer.
     pub setup: AnswerSetup,
+    /// The message stands in the log already.
+    pub is_shown: bool,
     /// Why a hook keeps the message from the model; `None`: it is sent.
     pub blocked: Option<String>,
 }
@@ -660,6 +662,7 @@ impl Running {
             maker,
             policy,
             mut setup,
+            is_shown,
             blocked,
         } = submission;
         let is_aside = matches!(setup.purpose, Purpose::Compaction(_)) || blocked.is_some();
@@ -669,7 +672,8 @@ impl Running {
             message.extra.insert(ASIDE.to_owned(), true.into());
         }
         let title = title.map(|it| Event::Title(it.into()));
-        let opening_events = std::iter::once(Event::UserMessage(message)).chain(title);
+        let message = (!is_shown).then_some(Event::UserMessage(message));
+        let opening_events = message.into_iter().chain(title);
         memory.take_policy(policy);
         let mut lost = Vec::new();
         if setup.purpose == Purpose::Answer {
@@ -779,7 +783,11 @@ impl Running {
         // Nothing was sent that could want an answer.
         self.request.sent = usize::MAX;
         let details = "change the message or its mode, or see /hooks";
-        self.output.error("PROMPT_BLOCKED", "client", because, details);
+        let members = json!({ "errorCode": "PROMPT_BLOCKED", "source": "client", ASIDE: true });
+        let mut known = members.as_object().cloned().unwrap_or_default();
+        let start = known.clone();
+        known.insert("details".to_owned(), details.into());
+        self.output.whole(Kind::Error, start, Some(because), known);
         self.end(Status::Error, FinishReason::Error, memory);
     }
 

@@ -4,7 +4,7 @@
 //! the way out of the plugin's folder.
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -294,10 +294,16 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o100 != 0)
 }
 
+/// Returns true if there is nothing at a path.
+pub fn is_gone(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|it| it.kind() == io::ErrorKind::NotFound)
+}
+
 /// Files that differ between two folders, each with `new`, `removed` or `changed` (in its contents or in being a program); from
-/// the folders, sorted.
+/// the folders, sorted. The first folder may be gone: it has no files then.
 pub fn changed_files(before: &Path, after: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
-    let (old, new) = (files(before)?, files(after)?);
+    let old = if is_gone(before) { Vec::new() } else { files(before)? };
+    let new = files(after)?;
     let is_gone = |it: &&PathBuf| new.binary_search(it).is_err();
     let mut changed: Vec<_> = old.iter().filter(is_gone).map(|it| (it.clone(), "removed")).collect();
     for path in new {

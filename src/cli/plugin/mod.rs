@@ -199,7 +199,9 @@ impl Plugins {
                     continue;
                 }
             };
-            let now = fetch::content(&self.folder(&entry.name)).unwrap_or_default();
+            let place = self.folder(&entry.name);
+            let is_gone = fetch::is_gone(&place);
+            let now = fetch::content(&place).unwrap_or_default();
             if staged.content == now {
                 say(&format!("{} is up to date ({})\n", entry.name, short(&entry.revision)));
                 continue;
@@ -212,24 +214,46 @@ impl Plugins {
                 worst = code::FAILED;
                 continue;
             }
-            let before = read_plugin(&self.folder(&entry.name), &entry.name);
+            let before = read_plugin(&place, &entry.name);
             let before = before.map(|it| plugin_contents(&it)).unwrap_or_default();
-            let changed = fetch::changed_files(&self.folder(&entry.name), &staged.root);
-            let changed = changed.with_context(|| format!("the files of {} cannot be compared", entry.name))?;
+            let changed = match fetch::changed_files(&place, &staged.root) {
+                Ok(changed) => changed,
+                Err(error) => {
+                    complain(&format!(
+                        "the files of {name} cannot be compared: {}\n  sheaf plugin remove {name}   removes it, and you can add it again",
+                        super::chain(&error),
+                        name = entry.name,
+                    ));
+                    worst = code::FAILED;
+                    continue;
+                }
+            };
+            let (old, new) = (short(&entry.revision), short(&staged.revision));
+            let what = if is_gone {
+                format!(
+                    "{} is gone from {}; {new} is installed anew",
+                    entry.name,
+                    place.display()
+                )
+            } else {
+                format!("{} {old} → {new}", entry.name)
+            };
             say(&format!(
-                "{} {} → {}\n{}{}",
-                entry.name,
-                short(&entry.revision),
-                short(&staged.revision),
+                "{what}\n{}{}",
                 differences(&before, &plugin_contents(&plugin)),
                 changed_texts(&changed)
             ));
-            if !is_wanted("update it?", yes)? {
+            let (question, done) = if is_gone {
+                ("install it anew?", "installed anew:")
+            } else {
+                ("update it?", "updated")
+            };
+            if !is_wanted(question, yes)? {
                 worst = code::FAILED;
                 continue;
             }
             self.put(&plugin, &entry.source, staged)?;
-            say(&format!("updated {}\n", entry.name));
+            say(&format!("{done} {}\n", entry.name));
         }
         Ok(worst)
     }

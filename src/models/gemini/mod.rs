@@ -116,6 +116,7 @@ fn listed(body: &[u8]) -> Result<Page, Failure> {
         (!id.is_empty()).then(|| Model {
             id: id.to_owned(),
             window: window.or_else(|| catalogue::window(id)),
+            created: None,
         })
     };
     let next = whole

@@ -182,6 +182,9 @@ fn phase(conversation: &Conversation, columns: usize, now_ms: u64) -> Option<Pha
         Some(Progress::Connecting { peer }) => {
             return since(t!("composer-connecting", peer = peer.as_str()), exchange.last_ms);
         }
+        Some(Progress::Listing { peer }) => {
+            return since(t!("composer-asking-models", peer = peer.as_str()), exchange.last_ms);
+        }
         Some(Progress::Retrying { at_ms, .. }) => {
             let seconds = at_ms.saturating_sub(now_ms).div_ceil(1000);
             return Some(Phase {
@@ -379,7 +382,11 @@ impl Parts {
             }
             // The phase says it.
             Some(
-                Progress::Retrying { .. } | Progress::Connecting { .. } | Progress::Waiting { .. } | Progress::Idle,
+                Progress::Retrying { .. }
+                | Progress::Connecting { .. }
+                | Progress::Listing { .. }
+                | Progress::Waiting { .. }
+                | Progress::Idle,
             )
             | None => {}
         }
@@ -504,6 +511,13 @@ mod tests {
             Event::UserMessage(Message::user("go")),
             Event::ResponseStart(ResponseStart::default()),
         ]);
+        let peer = "openai".to_owned();
+        app.events([Event::Progress(Progress::Listing { peer })]);
+        let listing = rule(&mut app);
+        assert!(
+            listing.starts_with("── agent ◐ asking openai for its models ─"),
+            "{listing}"
+        );
         app.events([Event::Progress(Progress::Waiting { peer: "model".into() })]);
         tick(&mut app, 3000);
         let first = rule(&mut app);

@@ -107,6 +107,7 @@ fn submission(message: &str) -> Submission {
         mode: Mode::Agent,
         maker: "maker m".to_owned(),
         policy: Policy::default(),
+        is_shown: false,
         blocked: None,
         setup: AnswerSetup {
             absent: Vec::new(),

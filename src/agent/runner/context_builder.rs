@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc::UnboundedReceiver, watch};
+use tokio::sync::watch;
 
 use super::{
     checks::{self, Checks, Lints, Look},
@@ -47,7 +47,7 @@ use crate::{
     link::Asker,
     lsp::LanguageServers,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    os,
+    os::{self, lazy_channel::Inbox},
     protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
     sandbox::{self, Commands, Place, Seen, Tier, Workspace},
     tools::{
@@ -70,7 +70,7 @@ pub struct ContextBuilder {
     skills: Arc<SkillShelf>,
     hooks: Arc<Hooks>,
     /// News of hooks for the user.
-    pub hook_news: UnboundedReceiver<Box<HookNews>>,
+    pub hook_news: Inbox<HookNews>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,

@@ -820,7 +820,7 @@ impl ContextBuilder {
         let offered = offered.filtered(|it| has_skills || it.name != skill::NAME);
         let names = prompt_tools(&setup.settings, &offered);
         let listed = tool_selection::listed(&setup.settings, &offered, mode);
-        let specs: Vec<ToolSpec> = listed
+        let specs: Vec<Arc<ToolSpec>> = listed
             .into_iter()
             .map(|it| tool_selection::spec(&setup.settings, it))
             .collect();

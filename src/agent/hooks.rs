@@ -14,7 +14,6 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 #[cfg(target_os = "linux")]
 use crate::sandbox::{BatchLine, End, Report};
@@ -27,7 +26,10 @@ use crate::{
         },
         made_data_folder,
     },
-    os::file::{self, Access},
+    os::{
+        file::{self, Access},
+        lazy_channel::{self, Inbox, Outbox},
+    },
     protocol::Permission,
     sandbox::{Commands, How, Seen, Spec, Tier, Workspace},
 };
@@ -63,8 +65,8 @@ pub struct Hooks {
     count: AtomicU64,
     /// Keeps what files were before hooks changed them.
     seen: OnceLock<Arc<Seen>>,
-    /// Takes news for the user. In boxes: the channel makes room for 32 at once, and most conversations have none.
-    news: UnboundedSender<Box<HookNews>>,
+    /// Takes news for the user.
+    news: Outbox<HookNews>,
 }
 
 #[derive(Debug, Default)]
@@ -83,8 +85,8 @@ struct State {
 
 impl Hooks {
     /// No hooks, and the receiver of what the user is to see.
-    pub fn new(workspace: Option<Arc<Workspace>>) -> (Arc<Self>, UnboundedReceiver<Box<HookNews>>) {
-        let (news, received) = unbounded_channel();
+    pub fn new(workspace: Option<Arc<Workspace>>) -> (Arc<Self>, Inbox<HookNews>) {
+        let (news, received) = lazy_channel::channel();
         let hooks = Self {
             state: Mutex::default(),
             workspace,
@@ -209,11 +211,11 @@ impl Hooks {
         } else {
             let runs = merged.runs.iter().take(MOST_RUNS).cloned().collect();
             let call = call.to_owned();
-            self.news.send(Box::new(HookNews::Ran { call, runs })).ok();
+            self.news.send(HookNews::Ran { call, runs }).ok();
         }
         // What nobody waits for may come when another answer is being made.
         if let Some(why) = merged.halt.as_ref().filter(|_| occasion.is_waited_for()) {
-            self.news.send(Box::new(HookNews::Halt(why.clone()))).ok();
+            self.news.send(HookNews::Halt(why.clone())).ok();
         }
         self.state().variables.extend(merged.variables.iter().cloned());
         merged
@@ -221,7 +223,7 @@ impl Hooks {
 
     /// Tells that a hook forbids a summary.
     pub fn keep_history(&self, why: &str) {
-        self.news.send(Box::new(HookNews::KeepsHistory(why.to_owned()))).ok();
+        self.news.send(HookNews::KeepsHistory(why.to_owned())).ok();
     }
 
     /// From now on changes of files by hooks are kept for undo.
@@ -264,7 +266,7 @@ impl Hooks {
 
     fn say(&self, line: String) {
         // Nobody listens once the conversation has ended.
-        self.news.send(Box::new(HookNews::Line(line))).ok();
+        self.news.send(HookNews::Line(line)).ok();
     }
 
     fn variables(common: &Common, own: &[(String, String)]) -> Vec<(String, String)> {

@@ -169,7 +169,7 @@ impl Segmenter {
             }
         }
         if self.guess == Guess::Plain {
-            if self.line.len() <= FENCE_LINE_LIMIT_BYTES {
+            if self.line.len() <= FENCE_LINE_LIMIT_BYTES && self.may_matter_for_nested() {
                 self.line.push_str(rest.as_str());
             }
             self.forward_text(rest.as_str(), out);
@@ -264,6 +264,13 @@ impl Segmenter {
             line_break: "",
             carriage_return: false,
         });
+    }
+
+    /// Returns true if the end of the line may open or close a fence inside a list item. Of other lines, the start is enough to
+    /// see that.
+    fn may_matter_for_nested(&self) -> bool {
+        let start = self.line.trim_start().chars().next();
+        self.nested.is_some() || start.is_none_or(|it| matches!(it, '-' | '*' | '+' | '0'..='9'))
     }
 
     /// Notes whether the text line that ended opened or closed a fence inside a list item.

@@ -40,9 +40,9 @@ pub fn of_mode<'a>(settings: &'a Settings, from: &'a ToolSet, mode: Mode) -> imp
 }
 
 /// The description of a tool for a model. The web search of a provider has none of ours.
-pub fn spec(settings: &Settings, tool: &Tool) -> ToolSpec {
+pub fn spec(settings: &Settings, tool: &Tool) -> Arc<ToolSpec> {
     if tool.name == SEARCH && web_search::is_by_provider(settings) {
-        return ToolSpec::at_provider(SEARCH);
+        return ToolSpec::at_provider(SEARCH).into();
     }
     tool.spec()
 }

@@ -26,7 +26,7 @@ use crate::{
 const TOKEN: &str = "serve-token";
 
 /// Maximum size of a text in memory, in bytes: a server holds many answers at a time.
-const TEXT_BYTES: usize = 4 << 10;
+const TEXT_BYTES: usize = 1 << 10;
 
 /// Folder of stored conversations, in the state folder.
 pub(super) const KEPT: &str = "served";

@@ -16,8 +16,9 @@ use crate::{
 /// Maximum size of a run: what was read can be dropped in small parts, and nothing large is ever moved.
 const RUN_BYTES: usize = 4 << 10;
 
-/// Bytes by which a run grows.
+/// Bytes by which a run grows, at first and at most. Room that was too small stays behind, in holes between what is in use.
 const MORE_BYTES: usize = 512;
+const MOST_MORE_BYTES: usize = 1 << 10;
 
 /// Approximate cost of an entry beside its text, in bytes.
 const ENTRY_BYTES: usize = 256;
@@ -341,10 +342,12 @@ impl DeltaRun {
         };
         // Doubled, the room for more would be half of what many short answers need.
         if self.text.capacity() - self.text.len() < text.len() {
-            self.text.reserve_exact(text.len().max(MORE_BYTES));
+            let more = self.text.capacity().clamp(MORE_BYTES, MOST_MORE_BYTES);
+            self.text.reserve_exact(text.len().max(more));
         }
         if self.others.len() == self.others.capacity() {
-            self.others.reserve_exact(MORE_BYTES / PIECE_COST);
+            let more = (self.others.capacity() * PIECE_COST).clamp(MORE_BYTES, MOST_MORE_BYTES);
+            self.others.reserve_exact(more / PIECE_COST);
         }
         self.text.push_str(text);
         self.others.push(PieceEnd { end, after_ms });

@@ -13,10 +13,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{About, AskError, Link, lazy_channel};
+use super::{About, AskError, Link};
 use crate::{
     journal::{Log, file::Tail},
-    os::file::{self, Locked},
+    os::{
+        file::{self, Locked},
+        lazy_channel,
+    },
     protocol::{ClarificationResponse, Command, Event, Notice, Query, Reply, Severity, Turn},
 };
 

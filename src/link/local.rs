@@ -6,9 +6,10 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::{About, AskError, Link, lazy_channel};
+use super::{About, AskError, Link};
 use crate::{
     journal::Log,
+    os::lazy_channel,
     protocol::{Command, Event, Notice, Query, Reply, Severity},
 };
 
@@ -57,6 +58,10 @@ impl Link for Local {
 
     fn about(&self) -> About {
         self.about.clone()
+    }
+
+    fn has_whole_ends(&self) -> bool {
+        true
     }
 
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {

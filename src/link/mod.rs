@@ -5,7 +5,6 @@
 
 pub mod follow;
 pub mod http;
-pub mod lazy_channel;
 pub mod local;
 pub mod replay;
 
@@ -31,6 +30,11 @@ pub trait Link: Send + Sync {
     fn send(&self, command: Command);
 
     fn about(&self) -> About;
+
+    /// Returns true if each document in the log ends with all of the text that its deltas said.
+    fn has_whole_ends(&self) -> bool {
+        false
+    }
 
     /// Asks something that leaves no trace in the conversation; by default the link cannot answer.
     fn ask(&self, _query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {

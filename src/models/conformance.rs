@@ -1235,16 +1235,19 @@ async fn a_real_model_calls_a_tool_in_three_formats() {
             messages: vec![ModelMessage::user(
                 "List the files of the folder `src` with the tool list_dir.",
             )],
-            tools: vec![ToolSpec {
-                name: "list_dir".to_owned(),
-                aliases: Vec::new(),
-                about: "Lists a folder".to_owned().into(),
-                parameters: json!({
-                    "type": "object", "required": ["path"],
-                    "properties": { "path": { "type": "string", "description": "the folder" } },
-                })
+            tools: vec![
+                ToolSpec {
+                    name: "list_dir".to_owned(),
+                    aliases: Vec::new(),
+                    about: "Lists a folder".to_owned().into(),
+                    parameters: json!({
+                        "type": "object", "required": ["path"],
+                        "properties": { "path": { "type": "string", "description": "the folder" } },
+                    })
+                    .into(),
+                }
                 .into(),
-            }],
+            ],
             ..ModelRequest::default()
         };
         let pieces: Vec<Piece> = provider.stream(request.clone()).collect().await;

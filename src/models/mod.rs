@@ -133,9 +133,6 @@ pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Ar
 /// Room for what a chunk of a fast server brings; a reader that waits holds the server back.
 const ROOM: usize = 16;
 
-/// Pieces for which an empty queue keeps room: a model says a few at a time.
-const KEPT_PIECES: usize = 4;
-
 /// Queue of pieces behind a stream. Producer and reader are one task: no channel with its wakers is needed.
 #[derive(Clone, Debug, Default)]
 struct Out(Arc<Mutex<VecDeque<Piece>>>);
@@ -166,7 +163,8 @@ impl Out {
     fn take(&self) -> Option<Piece> {
         let mut pieces = self.lock();
         let piece = pieces.pop_front();
-        if piece.is_none() && pieces.capacity() > KEPT_PIECES {
+        if piece.is_none() {
+            // Until the next chunk comes.
             *pieces = VecDeque::new();
         }
         piece
@@ -211,7 +209,7 @@ pub struct ModelRequest {
     /// Oldest first; the last one is the user's or holds results.
     pub messages: Vec<ModelMessage>,
     /// In an order that never changes within a conversation: they are part of what servers cache.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
     /// Reasoning effort. `None`: the server's default.
     pub effort: Option<Effort>,
     /// Names the conversation, so that a server sends its requests to the same cache. Empty: unknown.
@@ -287,6 +285,11 @@ impl ToolSpec {
             about: Arc::default(),
             parameters: Arc::default(),
         }
+    }
+
+    /// Returns true if `name` is its name or one of its aliases.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|it| it == name)
     }
 
     /// Returns true for a tool that the provider runs itself.

@@ -369,13 +369,11 @@ impl Exchange {
     }
 
     /// What an answer needs while it is read.
-    fn answer_of(&self, request: &ModelRequest, headers: HeaderMap, body: Body) -> Reading {
+    fn answer_of<'a>(&self, request: &'a ModelRequest, headers: HeaderMap, body: Body) -> Reading<'a> {
         let mut wire = self.wire.read(request, &self.settings);
         let mut given = Given::new(request_id(&headers));
         if self.wire.prints_calls() {
-            let names =
-                |it: &ToolSpec| -> Vec<String> { std::iter::once(&it.name).chain(&it.aliases).cloned().collect() };
-            given.tools = request.tools.iter().flat_map(names).collect();
+            given.tools = &request.tools;
         }
         let watched = request.is_watched.then(|| {
             wire.watch();
@@ -410,7 +408,7 @@ impl Exchange {
         }
     }
 
-    async fn read(&self, mut answer: Box<Reading>, out: &Out) -> Outcome {
+    async fn read(&self, mut answer: Box<Reading<'_>>, out: &Out) -> Outcome {
         loop {
             let is_finished = answer.wire.is_finished();
             let last = match self.next(&mut answer.body, is_finished, out).await {
@@ -557,16 +555,16 @@ enum Next {
 }
 
 /// An answer that is being read.
-struct Reading {
+struct Reading<'a> {
     wire: Box<dyn Read>,
     body: Body,
-    given: Given,
+    given: Given<'a>,
     /// Set if somebody looks at the bytes.
     watched: Option<Watched>,
 }
 
 /// The pieces of an answer so far. Invisible ones are held back: an error before anything visible may be retried.
-struct Given {
+struct Given<'a> {
     held: Vec<Piece>,
     is_visible: bool,
     /// A call is complete: it may be carried out, so the request is not repeated.
@@ -576,13 +574,13 @@ struct Given {
     ids: HashMap<usize, String>,
     /// Random part that makes these ids unique.
     seed: String,
-    /// The tools whose calls may come as text, by all their names; none: no call does.
-    tools: Vec<String>,
+    /// The tools whose calls may come as text; none: no call does.
+    tools: &'a [Arc<ToolSpec>],
     /// The end of the text so far, as far as it may be printed calls.
     said: text_tool_calls::Tail,
 }
 
-impl Given {
+impl Given<'_> {
     fn new(request_id: Option<Box<str>>) -> Self {
         Self {
             held: Vec::new(),
@@ -591,7 +589,7 @@ impl Given {
             request_id,
             ids: HashMap::new(),
             seed: seed(),
-            tools: Vec::new(),
+            tools: &[],
             said: text_tool_calls::Tail::default(),
         }
     }
@@ -607,7 +605,7 @@ impl Given {
 
     /// The calls that were printed as text, as pieces; empty where there are none.
     fn printed(&self) -> Vec<Piece> {
-        let calls = self.said.calls(|name| self.tools.iter().any(|it| it == name));
+        let calls = self.said.calls(|name| self.tools.iter().any(|it| it.is_called(name)));
         let mut pieces = Vec::new();
         for (slot, (name, arguments)) in calls.into_iter().enumerate() {
             let id = format!("call_{}_{slot}", self.seed);
@@ -733,7 +731,8 @@ impl Given {
     }
 
     fn release(&mut self, out: &Out) {
-        for piece in self.held.drain(..) {
+        // Nothing is held any more for the rest of the answer.
+        for piece in std::mem::take(&mut self.held) {
             out.push(piece);
         }
     }

@@ -35,9 +35,6 @@ const DATA_LINE_BYTES: usize = 32;
 /// Maximum length of an `id:` line; a longer one is ignored, because the last id is copied into every frame after it.
 const ID_LIMIT_BYTES: usize = 1024;
 
-/// Size above which the buffer is given back when it is empty.
-const KEPT_BUFFER_BYTES: usize = 4 << 10;
-
 /// An event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
@@ -92,7 +89,9 @@ impl Frames {
             return Vec::new();
         }
         self.lines.lock().push(bytes);
-        std::iter::from_fn(|| self.next()).collect()
+        let frames = std::iter::from_fn(|| self.next()).collect();
+        self.lines.lock().forget_read();
+        frames
     }
 
     /// Ends the stream. An event that lacks only its blank line is given when its data is whole: JSON or `[DONE]`.
@@ -208,13 +207,17 @@ impl Stream for Lines {
 
 impl Buffer {
     fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Drops the lines that were read. Mostly nothing is left of a chunk, and then no room is kept until the next one comes.
+    fn forget_read(&mut self) {
         self.bytes.drain(..self.start);
         self.scanned -= self.start;
         self.start = 0;
-        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BUFFER_BYTES {
+        if self.bytes.is_empty() {
             self.bytes = Vec::new();
         }
-        self.bytes.extend_from_slice(bytes);
     }
 
     /// Takes the next line, without its end; `None` if it has none yet. Looks at each byte once.

@@ -18,6 +18,7 @@ use super::{
     refusal::{self, Refusal},
     registry::Lookup,
     state::{ServerState, read},
+    stream_connection::MEDIA_TYPE,
     turn::{EventRelay, ReaderGuard, ResponseOptions, ServedResponse},
 };
 use crate::{
@@ -200,7 +201,7 @@ pub fn streamed(
 pub fn event_stream(body: StreamBody) -> HttpResponse<Body> {
     let mut response = HttpResponse::new(Body::new(body));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies buffer responses unless told otherwise.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));

@@ -29,6 +29,7 @@ mod registry;
 mod route;
 mod sessions;
 mod state;
+mod stream_connection;
 #[cfg(test)]
 mod tests;
 pub mod token;
@@ -40,12 +41,14 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
     sync::{Arc, atomic::AtomicBool},
+    task::Poll,
     time::Duration,
 };
 
 use axum::{
     Router,
-    http::{Request as HttpRequest, StatusCode},
+    body::Body,
+    http::{Request as HttpRequest, Response as HttpResponse, StatusCode},
 };
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -65,6 +68,7 @@ use self::{
     registry::ResponseRegistry,
     sessions::Conversations,
     state::ServerState,
+    stream_connection::StreamSlot,
 };
 use crate::{
     config::Secret,
@@ -360,7 +364,7 @@ async fn serve_connection(
     router: Router,
     limits: Limits,
     requests: OpenRequests,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
     let Ok(local) = socket.local_addr() else { return };
     let _ = socket.set_nodelay(true);
@@ -374,9 +378,36 @@ async fn serve_connection(
         write: limits.write_time,
     };
     let socket = ClientSocket::new(socket, timeouts, info.conflict.clone(), info.requests.clone());
+    // In boxes: what is over when an answer streams.
+    let Some((mut socket, stream)) = Box::pin(serve_requests(socket, router, limits, info, stop)).await else {
+        return;
+    };
+    if let Some(stream) = stream
+        && let Err(error) = stream_connection::send(&mut socket, stream).await
+    {
+        tracing::debug!(%error, "a stream broke");
+        return;
+    }
+    Box::pin(linger(socket.into_inner())).await;
+}
+
+/// A client's socket, and the event stream that is to be sent on it.
+type Served = (ClientSocket<TcpStream>, Option<HttpResponse<Body>>);
+
+/// Answers requests until the connection closes or an answer is an event stream. `None`: the connection broke.
+async fn serve_requests(
+    socket: ClientSocket<TcpStream>,
+    router: Router,
+    limits: Limits,
+    info: ConnectionInfo,
+    mut stop: watch::Receiver<bool>,
+) -> Option<Served> {
+    let slot = StreamSlot::default();
+    let streams = slot.clone();
     let service = hyper::service::service_fn(move |mut request: HttpRequest<Incoming>| {
+        let is_streamable = stream_connection::is_streamable(&request);
         request.extensions_mut().insert(info.clone());
-        router.clone().call(request)
+        Box::pin(slot.clone().answer(is_streamable, router.clone().call(request)))
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -387,21 +418,28 @@ async fn serve_connection(
         .max_buf_size(limits.queue_bytes)
         .serve_connection(TokioIo::new(socket), service);
     let mut is_stopping = false;
-    let served = loop {
+    let stream = loop {
+        let served = std::future::poll_fn(|cx| {
+            let served = connection.poll_without_shutdown(cx);
+            match streams.take() {
+                Some(stream) => Poll::Ready(Ok(Some(stream))),
+                None => served.map_ok(|()| None),
+            }
+        });
         tokio::select! {
-            served = std::future::poll_fn(|cx| connection.poll_without_shutdown(cx)) => break served,
+            served = served => break served,
             _ = stop.changed(), if !is_stopping => {
                 is_stopping = true;
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
             }
         }
     };
-    match served {
-        Ok(()) => {
-            let socket = connection.into_parts().io.into_inner().into_inner();
-            Box::pin(linger(socket)).await;
+    match stream {
+        Ok(stream) => Some((connection.into_parts().io.into_inner(), stream)),
+        Err(error) => {
+            tracing::debug!(%error, "a connection broke");
+            None
         }
-        Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }
 

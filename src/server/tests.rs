@@ -526,6 +526,35 @@ async fn who_asks_nothing_keeps_nobody_out() {
 }
 
 #[tokio::test]
+async fn a_stream_is_the_last_answer_of_its_connection() {
+    let mut gateway = Gateway::new();
+    let mut client = gateway.chat(true).await;
+    let turn = gateway.turn().await;
+    client
+        .send(&format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", gateway.address))
+        .await;
+    turn.say([start("a", "text", json!({})), Event::Done(Done::default())]);
+    let said = client.end().await;
+    let (head, body) = said.split_once("\r\n\r\n").expect("a head");
+    for header in [
+        "connection: close",
+        "transfer-encoding: chunked",
+        "cache-control: no-store",
+    ] {
+        assert_eq!(head.matches(header).count(), 1, "{head}");
+    }
+    assert!(body.ends_with("\r\n0\r\n\r\n") && !said.contains("\"ok\""), "{said}");
+    // What cannot be sent in chunks ends with the connection.
+    let mut client = gateway.client().await;
+    let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "hi" }] });
+    let asked = post(gateway.address, "/api/v1/chat/completions", "secret", &body.to_string());
+    client.send(&asked.replacen("HTTP/1.1", "HTTP/1.0", 1)).await;
+    gateway.turn().await.say([Event::Done(Done::default())]);
+    let said = client.end().await;
+    assert!(said.contains("event: done") && !said.contains("chunked"), "{said}");
+}
+
+#[tokio::test]
 async fn no_more_answers_run_than_may() {
     let mut gateway = Gateway::with(quick(), 1);
     let mut first = gateway.chat(true).await;

@@ -283,14 +283,19 @@ impl EventRelay {
             link.log().let_go();
         }
         link.send(Command::Submit(submit));
+        let strict = Strict::new(served.identity.clone());
         // In a box: the future of a task would have room for it twice.
         Box::new(Self {
             served: Arc::clone(served),
+            strict: if link.has_whole_ends() {
+                strict.of_whole_ends()
+            } else {
+                strict
+            },
             link,
             follower,
             since: Instant::now(),
             questions: HashSet::new(),
-            strict: Strict::new(served.identity.clone()),
         })
     }
 

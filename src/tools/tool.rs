@@ -5,7 +5,7 @@ use std::{
     ops::Deref,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -73,6 +73,8 @@ pub struct Tool {
     pub is_apart: bool,
     /// Returns the tool's own reason for not being offered with these settings to a model; the flag: its window is small.
     pub withheld: fn(&Settings, model: &str, is_small: bool) -> Option<NotOffered>,
+    /// The description for a model, once there was a request.
+    pub spec: OnceLock<Arc<ToolSpec>>,
 }
 
 impl Tool {
@@ -105,6 +107,7 @@ impl Tool {
             is_hidden: false,
             is_apart: false,
             withheld: |_, _, _| None,
+            spec: OnceLock::new(),
         }
     }
 
@@ -122,14 +125,15 @@ impl Tool {
         self.name == name || self.aliases.iter().any(|it| it == name)
     }
 
-    /// The tool as it is offered to a model.
-    pub fn spec(&self) -> ToolSpec {
-        ToolSpec {
+    /// The tool as it is offered to a model. All conversations share it.
+    pub fn spec(&self) -> Arc<ToolSpec> {
+        let spec = || ToolSpec {
             name: self.name.clone(),
             aliases: self.aliases.clone(),
             about: Arc::clone(&self.about),
             parameters: Arc::clone(&self.schema),
-        }
+        };
+        Arc::clone(self.spec.get_or_init(|| spec().into()))
     }
 
     /// Returns true if it leaves files and the machine as they are, and runs no code of the workspace.

@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -52,21 +52,17 @@ pub struct SessionPrompt {
     /// SHA-256 of the prompt as the settings and rules make it now; what differs was told in a message.
     pub newest: String,
     /// Each tool with the SHA-256 of its description, in the order of the request.
-    pub tools: Vec<(String, String)>,
+    pub tools: Arc<[(String, String)]>,
 }
 
 impl SessionPrompt {
     /// The prompt of a request to `maker`.
-    pub fn new(maker: &str, system: Arc<str>, tools: &[ToolSpec]) -> Self {
-        let tool = |it: &ToolSpec| {
-            let description = json!([it.about, it.parameters]).to_string();
-            (it.name.clone(), hash_of(description.as_bytes()))
-        };
+    pub fn new(maker: &str, system: Arc<str>, tools: &[Arc<ToolSpec>]) -> Self {
         Self {
             maker: maker.to_owned(),
             newest: hash_of(system.as_bytes()),
             system,
-            tools: tools.iter().map(tool).collect(),
+            tools: described(tools),
         }
     }
 
@@ -88,6 +84,27 @@ impl SessionPrompt {
         }
         changed
     }
+}
+
+/// Each tool with the SHA-256 of its description. Conversations with the same tools, as those of a gateway, share the list.
+fn described(tools: &[Arc<ToolSpec>]) -> Arc<[(String, String)]> {
+    type Described = (Vec<Arc<ToolSpec>>, Arc<[(String, String)]>);
+    static LAST: Mutex<Option<Described>> = Mutex::new(None);
+
+    // It is replaced whole.
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, described)) = &*last
+        && known == tools
+    {
+        return Arc::clone(described);
+    }
+    let tool = |it: &Arc<ToolSpec>| {
+        let description = json!([it.about, it.parameters]).to_string();
+        (it.name.clone(), hash_of(description.as_bytes()))
+    };
+    let described: Arc<[(String, String)]> = tools.iter().map(tool).collect();
+    *last = Some((tools.to_vec(), Arc::clone(&described)));
+    described
 }
 
 /// Lines that had marks of instrumentation before debugging began, by file: they are the user's.

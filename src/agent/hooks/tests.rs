@@ -14,7 +14,7 @@ use crate::extensions::{
 struct Bench {
     folder: tempfile::TempDir,
     hooks: Arc<Hooks>,
-    news: UnboundedReceiver<Box<HookNews>>,
+    news: Inbox<HookNews>,
 }
 
 impl Bench {
@@ -75,8 +75,8 @@ impl Bench {
 
     fn lines(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
-        while let Ok(news) = self.news.try_recv() {
-            match *news {
+        while let Some(news) = self.news.try_recv() {
+            match news {
                 HookNews::Line(line) | HookNews::Halt(line) | HookNews::KeepsHistory(line) => lines.push(line),
                 HookNews::Ran { runs, .. } => lines.extend(runs.iter().map(ToString::to_string)),
             }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc::UnboundedReceiver, watch};
+use tokio::sync::watch;
 
 use super::{
     checks::{self, Checks, Lints, Look},
@@ -47,7 +47,7 @@ use crate::{
     link::Asker,
     lsp::LanguageServers,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    os,
+    os::{self, lazy_channel::Inbox},
     protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
     sandbox::{self, Commands, Place, Seen, Tier, Workspace},
     tools::{
@@ -70,7 +70,7 @@ pub struct ContextBuilder {
     skills: Arc<SkillShelf>,
     hooks: Arc<Hooks>,
     /// News of hooks for the user.
-    pub hook_news: UnboundedReceiver<Box<HookNews>>,
+    pub hook_news: Inbox<HookNews>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
@@ -821,7 +821,7 @@ impl ContextBuilder {
         let offered = offered.filtered(|it| has_skills || it.name != skill::NAME);
         let names = prompt_tools(&setup.settings, &offered);
         let listed = tool_selection::listed(&setup.settings, &offered, mode);
-        let specs: Vec<ToolSpec> = listed
+        let specs: Vec<Arc<ToolSpec>> = listed
             .into_iter()
             .map(|it| tool_selection::spec(&setup.settings, it))
             .collect();

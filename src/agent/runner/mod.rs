@@ -284,8 +284,8 @@ impl Runner {
 
     fn input(&mut self, input: Input) {
         // A hook that ends the answer is heard before the call that it was called for goes on.
-        while let Ok(news) = self.context.hook_news.try_recv() {
-            self.hook_news(*news);
+        while let Some(news) = self.context.hook_news.try_recv() {
+            self.hook_news(news);
         }
         self.answer.budget.spend(text_of(&input).len());
         let seen = |raw| trace(&self.log, raw, now_ms());
@@ -367,7 +367,7 @@ impl Runner {
             Some(it) = messages.steering.next(), if !messages.steering.is_empty() => RunnerEvent::Steering(it),
             // Before the model hears of the command that did it.
             Some(Some(settled)) = maybe(settled.map(|it| std::future::poll_fn(|cx| it.poll_recv(cx)))) => {
-                RunnerEvent::Settled(*settled)
+                RunnerEvent::Settled(settled)
             }
             // What a command printed comes before the news that it has ended.
             Some((job, text)) = tools.outputs.next(), if !tools.outputs.is_empty() => {
@@ -387,7 +387,7 @@ impl Runner {
             Some(models) = maybe(model.listing.as_mut()) => RunnerEvent::Listed(models),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
             Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
-            Some(news) = self.context.hook_news.recv() => RunnerEvent::Hook(*news),
+            Some(news) = self.context.hook_news.recv() => RunnerEvent::Hook(news),
             Some(submit) = maybe(messages.stopping.as_mut()) => RunnerEvent::Stopped(submit),
         }
     }
@@ -396,8 +396,7 @@ impl Runner {
     fn begin(&mut self, mut submission: Box<Submission>) {
         self.messages.next = None;
         self.tools.hook_runs.begin(&self.log);
-        let late = std::iter::from_fn(|| self.context.hook_news.try_recv().ok());
-        let late: Vec<HookNews> = late.map(|it| *it).collect();
+        let late: Vec<HookNews> = std::iter::from_fn(|| self.context.hook_news.try_recv()).collect();
         let (halts, lines): (Vec<_>, Vec<_>) = late.into_iter().partition(|it| matches!(it, HookNews::Halt(_)));
         for news in lines {
             self.hook_news(news);

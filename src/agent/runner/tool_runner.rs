@@ -5,7 +5,7 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Instant,
 };
 
@@ -149,8 +149,8 @@ pub struct ToolRunner {
     /// The output of running commands.
     pub outputs: SelectAll<Outputs>,
     pub marks: Marks,
-    /// Nobody waits for the jobs any more, once it is `true`.
-    stop: (Stop, watch::Sender<bool>),
+    /// Nobody waits for the jobs any more, once it is `true`. The sender is there once something has run.
+    stop: (Stop, OnceLock<watch::Sender<bool>>),
     /// Snapshots of the files that prepared commands would run, taken when they were prepared.
     snapshots: Arc<Mutex<HashMap<JobId, ApprovalSnapshot>>>,
     /// News of servers of tools, and their open questions.
@@ -227,7 +227,7 @@ impl ToolRunner {
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
             marks: Marks::default(),
-            stop: (Stop::default(), watch::Sender::new(false)),
+            stop: Default::default(),
             snapshots: Arc::default(),
             servers: ServerDesk::of(setup.servers.as_ref(), setup.asker.is_attended()),
             known: Arc::default(),
@@ -505,7 +505,7 @@ impl ToolRunner {
         &self,
         work: impl Future<Output = Result<T, Fault>> + Send + 'static,
     ) -> Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>> {
-        let mut stopped = self.stop.1.subscribe();
+        let mut stopped = self.stop.1.get_or_init(|| watch::Sender::new(false)).subscribe();
         let runtime = tokio::runtime::Handle::current();
         let task = tokio::task::spawn_blocking(move || {
             runtime.block_on(async move {
@@ -524,9 +524,11 @@ impl ToolRunner {
 
     /// Stops all calls: nobody waits for them any more.
     pub fn stop(&mut self) {
-        let (stop, sender) = std::mem::replace(&mut self.stop, (Stop::default(), watch::Sender::new(false)));
+        let (stop, sender) = std::mem::take(&mut self.stop);
         stop.set();
-        sender.send_replace(true);
+        if let Some(sender) = sender.get() {
+            sender.send_replace(true);
+        }
         self.jobs.clear();
         self.outputs.clear();
     }

@@ -5,8 +5,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::mpsc;
-
 use super::notices::{now_ms, warn};
 use crate::{
     agent::{
@@ -19,6 +17,7 @@ use crate::{
         Asker,
         local::{Inbox, Request},
     },
+    os::lazy_channel,
     protocol::{ClarificationResponse, Event, Position, TrustAnswer, TrustReport, Turn, UserAction},
     sandbox::{self, LeftBehind, Settled},
 };
@@ -39,7 +38,7 @@ pub struct TrustQuestion {
     /// The question about protected files that were put aside, in its turn, while it is open.
     left: Option<(QuarantinePage, Turn)>,
     /// Reports about protected files that commands made or changed.
-    pub settled: Option<mpsc::UnboundedReceiver<Box<Settled>>>,
+    pub settled: Option<lazy_channel::Inbox<Settled>>,
 }
 
 impl TrustQuestion {

@@ -61,7 +61,7 @@ impl Running {
         };
         Sizes {
             system: tokens(&self.setup.model.system),
-            tools: self.offered().iter().map(message_history::tool_size).sum(),
+            tools: self.offered().iter().map(|it| message_history::tool_size(it)).sum(),
             window,
         }
     }

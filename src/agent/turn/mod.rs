@@ -677,7 +677,7 @@ impl Running {
         memory.take_policy(policy);
         let mut lost = Vec::new();
         if setup.purpose == Purpose::Answer {
-            let tools: Vec<ToolSpec> = tool_selection::of_all_modes(&setup.settings, &setup.tools)
+            let tools: Vec<Arc<ToolSpec>> = tool_selection::of_all_modes(&setup.settings, &setup.tools)
                 .map(|it| tool_selection::spec(&setup.settings, it))
                 .collect();
             let wanted = SessionPrompt::new(&maker, Arc::clone(&setup.model.system), &tools);
@@ -797,7 +797,7 @@ impl Running {
     }
 
     /// The tools of the request, whether the mode allows them or not.
-    fn offered(&self) -> Vec<ToolSpec> {
+    fn offered(&self) -> Vec<Arc<ToolSpec>> {
         let listed = tool_selection::listed(&self.setup.settings, &self.setup.tools, self.mode);
         let spec = |it: &Arc<Tool>| tool_selection::spec(&self.setup.settings, it);
         listed.into_iter().map(spec).collect()
@@ -904,7 +904,11 @@ impl Running {
                 self.output.say(events);
                 match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
-                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text.into())),
+                    Some(Said::Opaque(_) | Said::Call(_)) | None => {
+                        // Most messages are one text.
+                        self.request.said.reserve_exact(1);
+                        self.request.said.push(Said::Text(text.into()));
+                    }
                 }
             }
             Piece::Thinking(delta) => {

@@ -18,12 +18,13 @@ use super::{ASIDE, Settings, history, models};
 use crate::{
     config::KeyError,
     journal::{EventLimit, Log, PollBudget},
-    link::{About, AskError, Link, lazy_channel},
+    link::{About, AskError, Link},
     net::{
         client::{self, Client, Request},
         retry::{self, Advice, Decision, Tries},
         sse::{Frame, Frames},
     },
+    os::lazy_channel,
     protocol::{
         ClarificationResponse, Command, ConversationId, Event, Notice, Position, Progress, Query, Reply, Severity,
         Submit, Turn,

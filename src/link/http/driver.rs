@@ -26,12 +26,12 @@ use super::{
 use crate::{
     config::Secret,
     journal::{Cut, EventLimit, Log, PollBudget, Raw, Recent, Sent, TooMany, closing},
-    link::lazy_channel,
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision, Tries},
         sse::{Frame, FrameError, Frames},
     },
+    os::lazy_channel,
     protocol::{
         ClarificationResponse, Command, ConversationId, Document, DocumentId, Event, Message, Mode, Notice, Outcome,
         Position, Progress, Response, ResponseId, Severity, Submit, Title, Turn,

@@ -22,7 +22,7 @@ use serde_json::Value;
 pub use self::context::Context;
 use self::driver::Driver;
 pub use self::history::{COMPLETIONS, PLAN, below_response, root};
-use super::{About, AskError, Link, lazy_channel};
+use super::{About, AskError, Link};
 use crate::{
     config::{Environment, KeySource},
     journal::Log,
@@ -30,6 +30,7 @@ use crate::{
         client::{self, Client, Peer, Request},
         retry::Policy,
     },
+    os::lazy_channel,
     protocol::{Command, Dialect, Query, Reply},
 };
 

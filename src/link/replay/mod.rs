@@ -18,9 +18,10 @@ use tokio::time::{Instant, sleep_until};
 pub use recording::Recording;
 
 use self::player::{Need, Player};
-use super::{About, AskError, Link, lazy_channel};
+use super::{About, AskError, Link};
 use crate::{
     journal::Log,
+    os::lazy_channel,
     protocol::{Command, Query, Reply},
 };
 

@@ -274,7 +274,7 @@ mod tests {
         ] {
             let request = ModelRequest {
                 effort,
-                tools: has_tools.then(|| tool.clone()).into_iter().collect(),
+                tools: has_tools.then(|| tool.clone().into()).into_iter().collect(),
                 ..request(model)
             };
             let asked = Messages::at(&settings(url)).ask(&request, &settings(url));

@@ -41,7 +41,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, plain: bool) ->
         (None, None)
     };
     let mut body = json!({ "model": request.model, "max_tokens": most, "stream": true });
-    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    let mut tools: Vec<Value> = request.tools.iter().map(|it| tool(it)).collect();
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
         system.push(json!({ "type": "text", "text": request.system }));
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn the_servers_own_search_is_a_tool_and_goes_back_with_its_result() {
         let mut asked = asked("claude-opus-4-6", vec![ModelMessage::user("go")]);
-        asked.tools = vec![ToolSpec::at_provider("web_search")];
+        asked.tools = vec![ToolSpec::at_provider("web_search").into()];
         assert_eq!(
             body(&asked, &bare(), false)["tools"],
             json!([{ "type": "web_search_20250305", "name": "web_search", "max_uses": 8 }])
@@ -593,7 +593,7 @@ mod tests {
             about: "About.".to_owned().into(),
             parameters: json!({ "type": "object", "properties": {} }).into(),
         };
-        asked.tools = vec![spec("read"), spec("list")];
+        asked.tools = vec![spec("read").into(), spec("list").into()];
         let whole = body(&asked, &config::Provider::default(), false);
         let marked: Vec<&str> = [
             "/tools/0",

@@ -1,5 +1,7 @@
 //! The request to Gemini: address and body. Pure.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -87,7 +89,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
 }
 
 /// The tools of a request that are ours.
-pub fn functions(request: &ModelRequest) -> Vec<ToolSpec> {
+pub fn functions(request: &ModelRequest) -> Vec<Arc<ToolSpec>> {
     request
         .tools
         .iter()
@@ -426,7 +428,7 @@ mod tests {
         let found = json!({ "toolResponse": { "id": "t1", "toolType": "GOOGLE_SEARCH_WEB" } });
         let mut request = ModelRequest {
             model: "gemini-3.8-flash".to_owned(),
-            tools: vec![grep(), ToolSpec::at_provider("web_search")],
+            tools: vec![grep().into(), ToolSpec::at_provider("web_search").into()],
             messages: vec![
                 ModelMessage::user("go"),
                 ModelMessage::Assistant(vec![
@@ -461,7 +463,7 @@ mod tests {
         let request = ModelRequest {
             model: "gemini-3.8-flash".to_owned(),
             system: "Be brief.".to_owned().into(),
-            tools: vec![grep()],
+            tools: vec![grep().into()],
             messages: vec![
                 ModelMessage::user("look"),
                 ModelMessage::Assistant(vec![

@@ -33,7 +33,7 @@ struct Tool {
 }
 
 impl Tools {
-    pub fn new(tools: &[ToolSpec]) -> Self {
+    pub fn new(tools: &[Arc<ToolSpec>]) -> Self {
         let names: Vec<&str> = tools.iter().map(|it| it.name.as_str()).collect();
         let sent = renamed(&names, "tool_", |it| it.is_ascii_alphanumeric() || "_-.:".contains(it));
         let all = tools.iter().zip(sent).map(|(tool, sent)| Tool {
@@ -340,13 +340,14 @@ mod tests {
 
     use super::*;
 
-    fn tool(name: &str, parameters: Value) -> ToolSpec {
-        ToolSpec {
+    fn tool(name: &str, parameters: Value) -> Arc<ToolSpec> {
+        let spec = ToolSpec {
             name: name.to_owned(),
             aliases: Vec::new(),
             about: "Does it.".to_owned().into(),
             parameters: parameters.into(),
-        }
+        };
+        spec.into()
     }
 
     fn parameters(schema: Value) -> Value {

@@ -495,7 +495,8 @@ mod tests {
             aliases: Vec::new(),
             about: String::new().into(),
             parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }).into(),
-        }])
+        }
+        .into()])
     }
 
     fn pieces(chunks: &[Value]) -> Vec<Piece> {

@@ -208,12 +208,15 @@ mod tests {
             let request = ModelRequest {
                 model: "q".to_owned(),
                 messages: vec![ModelMessage::user("hello")],
-                tools: vec![ToolSpec {
-                    name: "ls".to_owned(),
-                    aliases: Vec::new(),
-                    about: String::new().into(),
-                    parameters: json!({ "type": "object" }).into(),
-                }],
+                tools: vec![
+                    ToolSpec {
+                        name: "ls".to_owned(),
+                        aliases: Vec::new(),
+                        about: String::new().into(),
+                        parameters: json!({ "type": "object" }).into(),
+                    }
+                    .into(),
+                ],
                 effort: Some(Effort::High),
                 ..ModelRequest::default()
             };

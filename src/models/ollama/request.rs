@@ -211,12 +211,15 @@ mod tests {
         let request = ModelRequest {
             model: "qwen3:8b".to_owned(),
             system: "Be brief.".to_owned().into(),
-            tools: vec![ToolSpec {
-                name: "grep".to_owned(),
-                aliases: Vec::new(),
-                about: "Looks.".to_owned().into(),
-                parameters: json!({ "type": "object" }).into(),
-            }],
+            tools: vec![
+                ToolSpec {
+                    name: "grep".to_owned(),
+                    aliases: Vec::new(),
+                    about: "Looks.".to_owned().into(),
+                    parameters: json!({ "type": "object" }).into(),
+                }
+                .into(),
+            ],
             messages: vec![
                 ModelMessage::Assistant(vec![thought("long ago"), Said::Text("hi".into())]),
                 ModelMessage::User(vec![Part::Text("look".to_owned()), Part::Image(image.clone())]),

@@ -227,12 +227,15 @@ fn in_a_loop() -> ModelRequest {
                 images: Vec::new(),
             }]),
         ],
-        tools: vec![ToolSpec {
-            name: "ls".to_owned(),
-            aliases: vec!["LS".to_owned()],
-            about: String::new().into(),
-            parameters: json!({ "type": "object" }).into(),
-        }],
+        tools: vec![
+            ToolSpec {
+                name: "ls".to_owned(),
+                aliases: vec!["LS".to_owned()],
+                about: String::new().into(),
+                parameters: json!({ "type": "object" }).into(),
+            }
+            .into(),
+        ],
         ..ModelRequest::default()
     }
 }

@@ -662,12 +662,15 @@ mod tests {
     #[test]
     fn what_a_server_refused_is_not_sent_again() {
         let request = ModelRequest {
-            tools: vec![crate::models::ToolSpec {
-                name: "ls".to_owned(),
-                aliases: Vec::new(),
-                about: String::new().into(),
-                parameters: json!({ "type": "object" }).into(),
-            }],
+            tools: vec![
+                crate::models::ToolSpec {
+                    name: "ls".to_owned(),
+                    aliases: Vec::new(),
+                    about: String::new().into(),
+                    parameters: json!({ "type": "object" }).into(),
+                }
+                .into(),
+            ],
             effort: Some(crate::models::Effort::High),
             ..conversation("m", Vec::new())
         };

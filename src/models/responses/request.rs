@@ -5,9 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config,
-    models::{
-        CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, ToolSpec, openai, tool_pairing::paired,
-    },
+    models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, openai, tool_pairing::paired},
 };
 
 /// Reasoning options to request beside the effort.
@@ -91,7 +89,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
             body["include"] = json!(["reasoning.encrypted_content"]);
         }
     }
-    if takes("include") && request.tools.iter().any(ToolSpec::is_at_provider) {
+    if takes("include") && request.tools.iter().any(|it| it.is_at_provider()) {
         let sources = Value::from("web_search_call.action.sources");
         match body.get_mut("include").and_then(Value::as_array_mut) {
             Some(wanted) => wanted.push(sources),
@@ -246,7 +244,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::models::Call;
+    use crate::models::{Call, ToolSpec};
 
     fn bare() -> config::Provider {
         config::Provider {
@@ -286,7 +284,7 @@ mod tests {
                 ModelMessage::Assistant(vec![call("apply_patch", "input"), call("read", "input")]),
                 ModelMessage::Results(vec![named("apply_patch"), named("read")]),
             ],
-            tools: vec![tool("apply_patch"), tool("read")],
+            tools: vec![tool("apply_patch").into(), tool("read").into()],
             ..ModelRequest::default()
         };
         let types = |url: &str| {
@@ -362,12 +360,15 @@ mod tests {
                 ModelMessage::Assistant(vec![Said::Text("Well.".into()), Said::Opaque(encrypted)]),
                 ModelMessage::user("go on"),
             ],
-            tools: vec![ToolSpec {
-                name: "read".to_owned(),
-                aliases: Vec::new(),
-                about: "About.".to_owned().into(),
-                parameters: json!({ "type": "object", "properties": {} }).into(),
-            }],
+            tools: vec![
+                ToolSpec {
+                    name: "read".to_owned(),
+                    aliases: Vec::new(),
+                    about: "About.".to_owned().into(),
+                    parameters: json!({ "type": "object", "properties": {} }).into(),
+                }
+                .into(),
+            ],
             ..ModelRequest::default()
         };
         let url = "data:image/png;base64,cG5n";
@@ -460,7 +461,7 @@ mod tests {
             "action": { "type": "search", "query": "q" } });
         let request = ModelRequest {
             model: "gpt-5.2".to_owned(),
-            tools: vec![ToolSpec::at_provider("web_search")],
+            tools: vec![ToolSpec::at_provider("web_search").into()],
             messages: vec![
                 ModelMessage::user("go"),
                 ModelMessage::Assistant(vec![

@@ -30,6 +30,8 @@ pub struct Strict {
     identity: Identity,
     /// Our own events go out too.
     is_private: bool,
+    /// The source's ends may lack the text that came before them.
+    keeps_texts: bool,
     out: Vec<Event>,
     has_begun: bool,
     is_done: bool,
@@ -65,6 +67,7 @@ impl Strict {
         Self {
             identity,
             is_private: false,
+            keeps_texts: true,
             out: Vec::new(),
             has_begun: false,
             is_done: false,
@@ -81,6 +84,14 @@ impl Strict {
     pub fn private(self) -> Self {
         Self {
             is_private: true,
+            ..self
+        }
+    }
+
+    /// For a source whose documents end with all of the text that their deltas said: it is not kept for the end.
+    pub fn of_whole_ends(self) -> Self {
+        Self {
+            keeps_texts: false,
             ..self
         }
     }
@@ -112,7 +123,9 @@ impl Strict {
             Event::DocumentStart(start) => self.document_start(start),
             Event::ContentDelta { document, delta } => {
                 if let Some(mut sent) = self.open.remove(document) {
-                    sent.document.push_content(delta);
+                    if self.keeps_texts {
+                        sent.document.push_content(delta);
+                    }
                     self.content(&sent.wire, delta);
                     sent.has_text = true;
                     self.open.insert(document.clone(), sent);
@@ -486,7 +499,8 @@ impl Strict {
             self.content(&sent.wire, &content);
             return None;
         }
-        (content.len() <= PIECE_BYTES || streamed != Some(&content)).then_some(content)
+        let was_sent = !self.keeps_texts || streamed == Some(&content);
+        (content.len() <= PIECE_BYTES || !was_sent).then_some(content)
     }
 
     fn document_update(&mut self, id: &DocumentId, metadata: &Map<String, Value>) {
@@ -599,6 +613,39 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
     use crate::protocol::{Mode, codec::Identity};
+
+    #[test]
+    fn the_text_of_whole_ends_is_passed_on_as_it_is_unless_it_is_long() {
+        let document = |text: String| {
+            [
+                Event::DocumentStart(DocumentStart {
+                    id: "a".into(),
+                    kind: Kind::Text,
+                    sequence: None,
+                    content: None,
+                    metadata: Map::new(),
+                }),
+                Event::ContentDelta {
+                    document: "a".into(),
+                    delta: text.clone(),
+                },
+                Event::DocumentEnd {
+                    document: "a".into(),
+                    final_content: Some(text.into()),
+                    metadata: Map::new(),
+                },
+            ]
+        };
+        let identity = Identity::local("m", Mode::Agent, 0);
+        for text in ["short".to_owned(), "long".repeat(PIECE_BYTES)] {
+            let strict = || Strict::new(identity.clone());
+            let said = |mut strict: Strict| -> Vec<Event> {
+                let events = document(text.clone());
+                events.iter().flat_map(|it| strict.push(it)).collect()
+            };
+            assert_eq!(said(strict().of_whole_ends()), said(strict()));
+        }
+    }
 
     /// A link is not trusted: it may begin a document that it has not ended.
     #[test]

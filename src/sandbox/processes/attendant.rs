@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{net::unix::pipe::Receiver, process::Child, signal::unix::Signal, sync::mpsc::UnboundedSender};
+use tokio::{net::unix::pipe::Receiver, process::Child, signal::unix::Signal};
 
 use super::{
     launch::told_folder,
@@ -20,7 +20,10 @@ use super::{
     running::{Command, Ended, How, lock},
     session::Grave,
 };
-use crate::sandbox::protect::{Around, Settled};
+use crate::{
+    os::lazy_channel::Outbox,
+    sandbox::protect::{Around, Settled},
+};
 
 /// Time that a command has to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -44,7 +47,7 @@ pub struct Attendant {
     /// `None` once it has settled.
     pub around: Option<Around>,
     pub is_halted: Arc<AtomicBool>,
-    pub tell: UnboundedSender<Box<Settled>>,
+    pub tell: Outbox<Settled>,
     pub grave: Option<Grave>,
     pub is_done: bool,
 }
@@ -167,7 +170,7 @@ impl Attendant {
         }
         if settled != Settled::default() {
             // Nobody may be listening.
-            self.tell.send(Box::new(settled.clone())).ok();
+            self.tell.send(settled.clone()).ok();
         }
         self.command.settled.set(settled).ok();
     }

@@ -22,10 +22,7 @@ use rustix::process::Pid;
 use tokio::{
     net::unix::pipe::Receiver,
     signal::unix::{SignalKind, signal},
-    sync::{
-        mpsc::{self, UnboundedReceiver, UnboundedSender},
-        watch,
-    },
+    sync::watch,
 };
 
 use super::{
@@ -38,7 +35,10 @@ use super::{
     session::Session,
 };
 use crate::{
-    os::file,
+    os::{
+        file,
+        lazy_channel::{self, Inbox, Outbox},
+    },
     protocol::Permission,
     sandbox::{
         kernel::{self, Order, Program},
@@ -110,17 +110,14 @@ impl BatchLine {
     }
 }
 
-/// Reports, in boxes: the channel makes room for 32 at once, and most conversations have none.
-type SettledReceiver = UnboundedReceiver<Box<Settled>>;
-
 /// The commands of one conversation. Dropping it ends them all.
 #[derive(Debug)]
 pub struct Commands {
-    ground: Ground,
+    ground: Arc<Ground>,
     /// Folder in which the next command starts unless it names one.
     directory: Mutex<PathBuf>,
     /// Names of our variables that are passed on.
-    passed: Vec<String>,
+    passed: Arc<[String]>,
     logs: Option<PathBuf>,
     shared: Shared,
     flags: Flags,
@@ -129,9 +126,9 @@ pub struct Commands {
     /// Repositories that were there before the first command.
     repositories: OnceLock<BTreeSet<PathBuf>>,
     /// Reports of restored protected files, for the user.
-    settled: (UnboundedSender<Box<Settled>>, Mutex<Option<SettledReceiver>>),
-    /// Counts the requests to stop waiting for commands.
-    detached: watch::Sender<u64>,
+    settled: (Outbox<Settled>, Mutex<Option<Inbox<Settled>>>),
+    /// Counts the requests to stop waiting for commands, once somebody waits.
+    detached: OnceLock<watch::Sender<u64>>,
     session: OnceLock<Session>,
 }
 
@@ -148,7 +145,11 @@ struct Flags {
 impl Commands {
     /// `logs` is the folder for logs of all conversations; without one they lie with the temporary files.
     pub fn new(ground: Ground, passed: Vec<String>, logs: Option<PathBuf>, shared: Shared) -> Self {
-        let (tell, told) = mpsc::unbounded_channel();
+        Self::of(Arc::new(ground), passed.into(), logs, shared)
+    }
+
+    fn of(ground: Arc<Ground>, passed: Arc<[String]>, logs: Option<PathBuf>, shared: Shared) -> Self {
+        let (tell, told) = lazy_channel::channel();
         Self {
             settled: (tell, Mutex::new(Some(told))),
             directory: Mutex::new(ground.root.clone()),
@@ -159,19 +160,15 @@ impl Commands {
             flags: Flags::default(),
             is_halted: Arc::default(),
             repositories: OnceLock::new(),
-            detached: watch::Sender::new(0),
+            detached: OnceLock::new(),
             session: OnceLock::new(),
         }
     }
 
     /// For another conversation in the same folder.
     pub fn fresh(&self) -> Self {
-        let fresh = Self::new(
-            self.ground.clone(),
-            self.passed.clone(),
-            self.logs.clone(),
-            self.shared.clone(),
-        );
+        let (ground, passed) = (Arc::clone(&self.ground), Arc::clone(&self.passed));
+        let fresh = Self::of(ground, passed, self.logs.clone(), self.shared.clone());
         fresh.set_guarded(self.is_guarded());
         fresh.set_apart(self.flags.is_apart.load(Ordering::Acquire));
         fresh
@@ -201,7 +198,7 @@ impl Commands {
     }
 
     /// Returns the reports of protected files that commands created or changed. `None` after the first call.
-    pub fn settled(&self) -> Option<SettledReceiver> {
+    pub fn settled(&self) -> Option<Inbox<Settled>> {
         lock(&self.settled.1).take()
     }
 
@@ -234,7 +231,7 @@ impl Commands {
                 gaps: Some(self.gaps()),
                 ..Settled::default()
             };
-            self.settled.0.send(Box::new(settled)).ok();
+            self.settled.0.send(settled).ok();
         }
     }
 
@@ -304,12 +301,14 @@ impl Commands {
 
     /// Lets all commands continue in the background that somebody waits for.
     pub fn detach(&self) {
-        self.detached.send_modify(|it| *it += 1);
+        if let Some(detached) = self.detached.get() {
+            detached.send_modify(|it| *it += 1);
+        }
     }
 
     /// Changes when [`detach`](Self::detach) is called.
     pub fn detached(&self) -> watch::Receiver<u64> {
-        self.detached.subscribe()
+        self.detached.get_or_init(|| watch::Sender::new(0)).subscribe()
     }
 
     /// The command with this id.

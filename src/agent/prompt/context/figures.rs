@@ -1,6 +1,6 @@
 //! What would be sent, part by part, and what each costs. Estimates, until the server has counted.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     agent::{
@@ -21,7 +21,7 @@ pub struct Sent<'a> {
     pub first: Vec<(&'static str, String)>,
     /// Everything behind the first context.
     pub messages: &'a [&'a ModelMessage],
-    pub tools: &'a [ToolSpec],
+    pub tools: &'a [Arc<ToolSpec>],
     /// Tools that could be offered and are not, and why.
     pub missing: Vec<(String, NotOffered)>,
     /// Tokens of the last request, as the server counted them.
@@ -75,7 +75,7 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     if !sent.tools.is_empty() {
         add(
             ContextName::Tools,
-            sent.tools.iter().map(tool_size).sum(),
+            sent.tools.iter().map(|it| tool_size(it)).sum(),
             Some(ContextNote::ToolCount(sent.tools.len())),
         );
     }
@@ -246,7 +246,8 @@ mod tests {
             aliases: Vec::new(),
             about: "Searches.".to_owned().into(),
             parameters: json!({}).into(),
-        }];
+        }
+        .into()];
         let sent = Sent {
             facts: Facts {
                 rules: Some(&rules),

@@ -108,17 +108,25 @@ async fn what_is_done_is_told_between_what_is_said_before_and_after() {
 async fn who_waits_for_a_list_of_models_is_told() {
     let log = Log::new();
     let (link, mut inbox) = Local::new(Arc::clone(&log), About::default());
+    let terminal = Terminal::default();
+    let shown = terminal.clone();
+    let is_told = move || {
+        let shown = shown.0.lock().expect("nobody panics");
+        String::from_utf8_lossy(&shown).contains("· asking openai for its models\n")
+    };
     tokio::spawn(async move {
         while let Some(request) = inbox.recv().await {
             if let Request::Command(Command::Submit(it) | Command::Begin(it)) = request {
                 log.append(1, Event::UserMessage(it.message));
                 let peer = "openai".to_owned();
                 log.append(1, Event::Progress(Progress::Listing { peer }));
+                while !is_told() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
                 log.append(1, Event::Done(crate::protocol::Done::default()));
             }
         }
     });
-    let terminal = Terminal::default();
     let (mut out, mut err) = (terminal.clone(), terminal.clone());
     let outputs = Outputs {
         out: &mut out,
@@ -129,10 +137,9 @@ async fn who_waits_for_a_list_of_models_is_told() {
         ..PrintOptions::default()
     };
     let (_stop, mut stops) = mpsc::channel(1);
-    run(&link, Some(submit()), options, outputs, &mut stops, || 0).await;
-    let shown = terminal.0.lock().expect("nobody panics").clone();
-    let shown = String::from_utf8(shown).expect("it is text");
-    assert!(shown.contains("· asking openai for its models\n"), "{shown}");
+    let run = run(&link, Some(submit()), options, outputs, &mut stops, || 0);
+    let ended = tokio::time::timeout(Duration::from_secs(20), run).await;
+    assert!(ended.is_ok(), "it is told before the list is there");
 }
 
 #[tokio::test]

@@ -559,16 +559,15 @@ fn a_list_that_cannot_be_had_is_said_and_asked_for_again() {
         sheaf.send(&format!("/quick {text}\r"));
         let asked = model.asked();
         assert_eq!(asked.request["model"], wanted, "{text}");
+        if text == "one" {
+            sheaf.wait_for("could not be asked");
+        }
         asked.says(&format!("Said {text}."));
         asked.finish();
         sheaf.wait_for(&format!("Said {text}."));
         sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
     }
-    let told = sheaf.picture();
-    assert!(told.contains("could not be asked for its models"), "{told}");
-    assert!(told.contains("503") && !told.contains("does not list"), "{told}");
-    // Once, although it failed twice.
-    assert_eq!(told.matches("could not be asked").count(), 1, "{told}");
+    assert!(sheaf.look(|seen| !seen.wrote(b"does not list")), "{}", sheaf.picture());
 }
 
 #[test]

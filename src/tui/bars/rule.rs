@@ -515,7 +515,7 @@ mod tests {
         app.events([Event::Progress(Progress::Listing { peer })]);
         let listing = rule(&mut app);
         assert!(
-            listing.starts_with("── agent ◐ asking openai for its models ─"),
+            listing.starts_with("── agent ◐ asking openai for its models"),
             "{listing}"
         );
         app.events([Event::Progress(Progress::Waiting { peer: "model".into() })]);

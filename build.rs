@@ -1,14 +1,20 @@
-//! Arguments for the linker of the release binary.
+//! Arguments for the linker of the release binary, and the description of the API packed: few ask for it, and it is long.
 //!
 //! Packed relative relocations (`DT_RELR`) make it 2.2 MB smaller. glibc reads them since 2.36 (2022), so only a binary for this
 //! very machine gets them, and only if its glibc does.
 //!
 //! Functions that a session runs are put beside each other (`assets/hot-functions.ld`): 10 MB less of the program is resident.
 
-use std::{env, path::Path, process::Command};
+use std::{
+    env,
+    io::{self, Write as _},
+    path::Path,
+    process::Command,
+};
 
-fn main() {
+fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
+    pack("openapi.json")?;
     let is = |name, value: &str| env::var(name).is_ok_and(|it| it == value);
     let is_native = env::var("TARGET") == env::var("HOST");
     let is_glibc = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
@@ -24,6 +30,21 @@ fn main() {
         println!("cargo:rerun-if-changed={}", list.display());
         println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", list.display());
     }
+    Ok(())
+}
+
+/// Packs a file of `assets` for the program, which unpacks it when somebody asks for it.
+#[expect(clippy::disallowed_methods, reason = "`os` is not there yet")]
+fn pack(name: &str) -> io::Result<()> {
+    let folder = |variable| env::var_os(variable).unwrap_or_default();
+    let source = Path::new(&folder("CARGO_MANIFEST_DIR")).join("assets").join(name);
+    println!("cargo:rerun-if-changed={}", source.display());
+    let mut packer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(&std::fs::read(source)?)?;
+    std::fs::write(
+        Path::new(&folder("OUT_DIR")).join(format!("{name}.deflate")),
+        packer.finish()?,
+    )
 }
 
 /// Returns the version of this machine's glibc, or `None` if `getconf` does not tell it.

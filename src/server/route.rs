@@ -64,11 +64,12 @@ const CANCEL: &str = "/api/v1/chat/responses/{id}/cancel";
 const CONVERSATION_CANCEL: &str = "/api/v1/conversations/{id}/cancel";
 
 /// OpenAPI description of the paths. The schemas of the protocol are added when it is first requested.
-const DESCRIPTION: &str = include_str!("../../assets/openapi.json");
+const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json.deflate"));
 
 async fn description() -> HttpResponse<Body> {
     static WHOLE: LazyLock<String> = LazyLock::new(|| {
-        let mut whole: Value = serde_json::from_str(DESCRIPTION).expect("a test reads the same text");
+        let unpacked = flate2::read::DeflateDecoder::new(DESCRIPTION);
+        let mut whole: Value = serde_json::from_reader(unpacked).expect("a test reads the same text");
         let schemas = Value::Object(protocol::schema::definitions()).to_string();
         let schemas = schemas.replace("#/$defs/", "#/components/schemas/");
         let schemas: Map<String, Value> = serde_json::from_str(&schemas).expect("it was written as JSON");

@@ -1,4 +1,4 @@
-//! Arguments for the linker of the release binary, and the description of the API packed: few ask for it, and it is long.
+//! Arguments for the linker of the release binary, and what few ask for, packed.
 //!
 //! Packed relative relocations (`DT_RELR`) make it 2.2 MB smaller. glibc reads them since 2.36 (2022), so only a binary for this
 //! very machine gets them, and only if its glibc does.
@@ -15,6 +15,7 @@ use std::{
 fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
     pack("openapi.json")?;
+    pack("tour/tour.jsonl")?;
     let is = |name, value: &str| env::var(name).is_ok_and(|it| it == value);
     let is_native = env::var("TARGET") == env::var("HOST");
     let is_glibc = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
@@ -41,6 +42,7 @@ fn pack(name: &str) -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", source.display());
     let mut packer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
     packer.write_all(&std::fs::read(source)?)?;
+    let name = name.replace('/', "-");
     std::fs::write(
         Path::new(&folder("OUT_DIR")).join(format!("{name}.deflate")),
         packer.finish()?,

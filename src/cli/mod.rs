@@ -34,7 +34,7 @@ mod why;
 
 use std::{
     ffi::OsString,
-    io::{self, IsTerminal as _, Write},
+    io::{self, IsTerminal as _, Read as _, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
@@ -87,7 +87,7 @@ mod code {
 const RECORDING_BYTES: u64 = 1 << 30;
 
 /// The conversation of `sheaf tour`.
-const TOUR: &str = include_str!("../../assets/tour/tour.jsonl");
+const TOUR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tour-tour.jsonl.deflate"));
 
 /// Runs the program. `arguments` begin with its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -243,7 +243,9 @@ fn read_recording(path: &Path) -> Result<Recording> {
 
 /// Returns the built-in recorded tour.
 fn tour() -> Result<Recording> {
-    Ok(Recording::read("the tour", TOUR.as_bytes())?)
+    let mut unpacked = Vec::new();
+    flate2::read::DeflateDecoder::new(TOUR).read_to_end(&mut unpacked)?;
+    Ok(Recording::read("the tour", &unpacked)?)
 }
 
 /// Settings, paths and environment that every subcommand needs.

@@ -527,7 +527,7 @@ mod tests {
     #[tokio::test]
     async fn the_answer_puts_another_link_in_place_and_early_messages_reach_it() {
         let (switch, mut switched) = mpsc::unbounded_channel();
-        let tour = Recording::read("tour", super::super::TOUR.as_bytes()).expect("it can be played");
+        let tour = super::super::tour().expect("it can be played");
         let link = start(Onboarding {
             settings: Settings::default(),
             environment: Environment::default(),

@@ -308,10 +308,28 @@ impl Running {
         self.output.say(updates.collect());
     }
 
-    /// Documents of changes that were not made, with the reason.
-    fn show_unmade(&mut self, job: &Job, changes: &[Change], applied: &Applied, why: &Map<String, Value>) {
-        for (start, content, mut end) in unmade(job, changes, applied) {
+    /// Documents of changes that were not made, with the reason; the last one has what was found in them.
+    fn show_unmade(
+        &mut self,
+        job: &Job,
+        changes: &[Change],
+        applied: &Applied,
+        why: &Map<String, Value>,
+        checked: Option<Value>,
+    ) {
+        let all = changes.iter();
+        let documents: Vec<Edit> = all
+            .flat_map(|it| edits(it, &job.name(), &job.call.id, applied))
+            .collect();
+        let last = documents.len().saturating_sub(1);
+        for (at, (start, content, mut end)) in documents.into_iter().enumerate() {
             end.extend(why.clone());
+            end.extend(
+                checked
+                    .clone()
+                    .filter(|_| at == last)
+                    .map(|it| (CHECKED.to_owned(), it)),
+            );
             self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
         }
     }
@@ -329,14 +347,7 @@ impl Running {
             count(report.errors, "error", "errors")
         );
         let why = failure(&Fault::new("EDIT_BRINGS_ERRORS", message));
-        let mut documents = unmade(job, &proposal.changes, &Applied::Failed);
-        if let Some((_, _, end)) = documents.last_mut() {
-            end.extend(report.checked.map(|it| (CHECKED.to_owned(), it)));
-        }
-        for (start, content, mut end) in documents {
-            end.extend(why.clone());
-            self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
-        }
+        self.show_unmade(job, &proposal.changes, &Applied::Failed, &why, report.checked);
         let message = format!(
             "the change was not made, because it would bring errors\n{}",
             report.text
@@ -351,7 +362,7 @@ impl Running {
         let work = tool.as_ref().map(|it| &it.work);
         match (work, proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
-                self.show_unmade(job, &proposal.changes, &Applied::Rejected, &why_not(job, fault));
+                self.show_unmade(job, &proposal.changes, &Applied::Rejected, &why_not(job, fault), None);
                 let mut text = fault.text();
                 if let Preview::Done(report) = &job.prepared.preview
                     && !report.text.is_empty()
@@ -393,7 +404,7 @@ impl Running {
                     .unwrap_or_default();
                 let proposal = job.prepared.proposal.take();
                 match &proposal {
-                    Some(proposal) => self.show_unmade(job, &proposal.changes, &Applied::Failed, &failure(fault)),
+                    Some(proposal) => self.show_unmade(job, &proposal.changes, &Applied::Failed, &failure(fault), None),
                     None => {
                         let start = edit_start(path, &Operation::Edit, &job.name(), &job.call.id);
                         let mut end = start.clone();
@@ -425,13 +436,6 @@ impl Running {
         }
         job.fail(text);
     }
-}
-
-/// The documents of changes that were not made.
-fn unmade(job: &Job, changes: &[Change], applied: &Applied) -> Vec<Edit> {
-    let all = changes.iter();
-    all.flat_map(|it| edits(it, &job.name(), &job.call.id, applied))
-        .collect()
 }
 
 /// The next step for a model whose change was sent back.
